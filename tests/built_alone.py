@@ -36,7 +36,11 @@ def build_alone(
     log_start_offset: int = 0,
 ) -> Built:
     """Build one partition's folder into ``target``, an empty or missing folder."""
-    recovery = replace(recovery or RecoveryOptions(), is_load=mode != RecoveryMode.SEGMENT)
+    recovery = replace(
+        recovery or RecoveryOptions(),
+        is_load=mode != RecoveryMode.SEGMENT,
+        finds_indexes=mode == RecoveryMode.LOADER_UNCLEAN,
+    )
     output = IndexOutput(str(target / "indexes"), str(target / "set_aside"), {str(partition): ""})
     scanner = SegmentScanner(ScanOptions(recovery, output))
     options = FoldOptions(mode, now_ms, DEFAULT_EXPIRATION_MS, (str(partition),), recovery, output)
@@ -54,7 +58,7 @@ def build_alone(
         rows[base_offset] = Row(found, scanned.damage)
         segments.append(
             FoldedSegment(
-                ("", base_offset),
+                ("", -1, "", "", 0, base_offset),
                 str(partition),
                 "",
                 log.name,

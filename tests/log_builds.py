@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +12,13 @@ from typing import Any, NamedTuple
 from built_alone import Built, build_alone
 from great_lengths import says_great_length
 from kafka_referee import Referee, RefereeError
-from kafka_segments.index import log_end
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
-from mutated_logs import MutatedLog
+from mutated_logs import MutatedLog, draw
 from mutation_case import LogSettings
+from small_pieces import small_pieces
 from strategies import MAX_INT64
 
 Files = dict[str, bytes]
@@ -130,7 +131,9 @@ def differences(
 ) -> Iterator[Difference]:
     """Build a log both ways below ``scratch``, and say where the two differ."""
     try:
-        ours = built_by_us(drawn.write(scratch / "ours" / _FOLDER), scratch, mode, drawn.settings)
+        partition = drawn.write(scratch / "ours" / _FOLDER)
+        with small_pieces(random.Random(f"{drawn.seed} {drawn.number} pieces")):
+            ours = built_by_us(partition, scratch, mode, drawn.settings)
         kafkas = built_by_kafka(
             referee, drawn.write(scratch / "kafkas" / _FOLDER), mode, drawn.settings
         )._replace(logs=(*drawn.segments.values(),))
@@ -138,6 +141,26 @@ def differences(
         shutil.rmtree(scratch, ignore_errors=True)
     if told := told_differences(ours, kafkas):
         yield Difference(drawn, mode, told, explanation(ours, kafkas))
+
+
+def compared(
+    referee: Referee, folder: Path, seed: int, numbers: Iterable[int]
+) -> Iterator[Difference]:
+    """Draw logs by their numbers, and say where builds of them in the three modes differ."""
+    for number in numbers:
+        drawn = draw(seed, number)
+        for mode in RecoveryMode:
+            try:
+                yield from differences(referee, drawn, folder / f"{number}-{mode}", mode)
+            except Exception as error:
+                error.add_note(f"log {number} of seed {seed}, mode {mode}")
+                raise
+
+
+def compared_apart(folder: Path, seed: int, numbers: Sequence[int]) -> list[Difference]:
+    """Compare with a referee of its own, as a process beside others."""
+    with Referee(scratch=folder) as referee:
+        return [*compared(referee, folder, seed, numbers)]
 
 
 def told_differences(ours: Built, kafkas: KafkaBuild) -> list[str]:
@@ -158,16 +181,11 @@ def _memory_ran_out(ours: Built, kafkas: KafkaBuild) -> bool:
     return ran_out and any(map(says_great_length, kafkas.logs))
 
 
-def _ends_below_its_start(ours: Built, kafkas: KafkaBuild) -> bool:
-    """Tell whether Kafka has begun anew: one empty segment at the log start offset."""
+def _ends_below_zero(ours: Built, kafkas: KafkaBuild) -> bool:
+    """Tell whether Kafka has begun anew: the log's end lies behind offset 2^63 - 1."""
     start = kafkas.log_start_offset
-    ends = [row.recovery.next_offset for row in ours.rows.values()]
     is_new = kafkas.is_load and [*kafkas.facts] == [start] and kafkas.log_end_offset == start
-    return is_new and (any(end < start for end in ends) or MAX_INT64 in _last_offsets(ours))
-
-
-def _last_offsets(ours: Built) -> list[int]:
-    return [log_end.wrapped(row.recovery.next_offset - 1) for row in ours.rows.values()]
+    return is_new and any(row.recovery.next_offset < 0 for row in ours.rows.values())
 
 
 def _is_not_recovered(ours: Built, kafkas: KafkaBuild) -> bool:
@@ -222,7 +240,7 @@ def _first_reading_shows(ours: Built, kafkas: KafkaBuild) -> bool:
 
 EXPLAINED: dict[str, Callable[[Built, KafkaBuild], bool]] = {
     "Kafka takes memory for what a length in the log says, and has not as much": _memory_ran_out,
-    "the log ends below its start: Kafka removes all segments": _ends_below_its_start,
+    "the log ends behind offset 2^63 - 1: Kafka removes all segments": _ends_below_zero,
     "a piece of a split segment has a name below 0": _has_negative_name,
     "an unclean start leaves a segment named 2^63 - 1 alone": _is_not_recovered,
     "the first try of a load that splits a segment shows": _first_try_shows,

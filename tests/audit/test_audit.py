@@ -68,11 +68,14 @@ def _audit(
     is_clean: bool = True,
     is_recovered: bool = False,
     index_interval_bytes: int = 4096,
+    segment_index_bytes: int = 10_485_760,
     source: Path | None = None,
     follow: bool = False,
 ) -> Rows:
     scope = AuditScope(
-        RecoveryOptions(index_interval_bytes=index_interval_bytes),
+        RecoveryOptions(
+            index_interval_bytes=index_interval_bytes, segment_index_bytes=segment_index_bytes
+        ),
         parse_version(version),
         follow,
     )
@@ -314,8 +317,9 @@ def test_a_padded_time_index_puts_the_largest_timestamp_to_1970(
 
     assert rows[TIME_INDEX]["effect"] == "deletes_data"
     assert loaded["largestTimestamp"] == 0
-    assert active[TIME_INDEX]["effect"] == "throws_at_roll"
-    assert loaded["roll"] == "java.nio.BufferOverflowException"
+    assert active[TIME_INDEX]["effect"] == "deletes_data"
+    assert "counts as full" in active[TIME_INDEX]["consequence"]
+    assert "counts as full" not in rows[TIME_INDEX]["consequence"]
 
 
 @pytest.mark.parametrize("zeros", [800, 8 * 1024 + 8, FULL_INDEX])
@@ -338,7 +342,8 @@ def test_lookups_in_a_padded_offset_index_are_right_and_slow(
     assert referee.load(segment)["nextOffset"] == ends
     assert rows[INDEX]["effect"] == active[INDEX]["effect"] == "slow_lookups"
     assert rows[INDEX]["is_finding"]
-    assert "counts as full" in active[INDEX]["consequence"]
+    is_full = (86 * 8 if kept else 0) + zeros >= FULL_INDEX
+    assert ("counts as full" in active[INDEX]["consequence"]) == is_full
     assert "counts as full" not in rows[INDEX]["consequence"]
 
 
@@ -375,7 +380,7 @@ def test_a_time_index_of_0_bytes_falls_back_to_mtime(segment: Path, referee: Ref
 
     assert _verdicts(rows) == (("never_written", "empty"), ("never_written", "empty"))
     assert rows[TIME_INDEX]["effect"] == "falls_back_to_mtime"
-    assert rows[INDEX]["effect"] == "slow_lookups"
+    assert (rows[INDEX]["effect"], rows[INDEX]["is_finding"]) == ("trusted", False)
     assert referee.load(segment)["largestTimestamp"] == 1_600_000_000_000
 
 
@@ -675,8 +680,33 @@ def _folder_rows(folder: Path) -> list[dict[str, Any]]:
         "log_dir": str(folder.parent),
         "source": str(folder.parent),
         "relative_path": folder.name,
+        "is_clean": True,
+        "recovery_point": None,
+        "log_start_offset": None,
     }
     return list(audit_folder(log, AuditScope(RecoveryOptions(), parse_version("4.3"))))
+
+
+@pytest.mark.parametrize(("suffix", "width"), [(INDEX, 8), (TIME_INDEX, 12)])
+def test_an_active_index_longer_than_its_topic_allows_ends_the_broker(
+    segment: Path, referee: Referee, suffix: str, width: int
+) -> None:
+    size = segment.with_suffix(suffix).stat().st_size
+    other = TIME_INDEX if suffix == INDEX else INDEX
+    segment.with_suffix(other).write_bytes(segment.with_suffix(other).read_bytes()[:width])
+
+    for most in (size, size - 1):
+        copy = _copy(segment, f"most-{most}")
+        row = _audit(segment, is_active=True, segment_index_bytes=most)[suffix]
+        assert row["verdict"] == "identical"
+        assert (row["effect"] == "fails_to_start") == (most < size) == row["is_finding"]
+        assert _audit(segment, segment_index_bytes=most)[suffix]["effect"] == "trusted"
+        if most < size:
+            assert "the broker ends at start" in row["consequence"]
+            with pytest.raises(RefereeError, match="IllegalArgumentException"):
+                referee.load_log(copy.parent, is_clean=True, segment_index_bytes=most)
+        else:
+            referee.load_log(copy.parent, is_clean=True, segment_index_bytes=most)
 
 
 # -- .txnindex ----------------------------------------------------------------------------------

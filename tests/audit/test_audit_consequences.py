@@ -128,18 +128,28 @@ def test_why_a_segment_is_recovered() -> None:
     assert why("0.10.0.1", time_index) is None
 
 
+MOST = 10 * 1024 * 1024 // 8
+FULL = _judged(IndexVerdict.PADDED, entries=MOST)
 CASES: list[tuple[Judgement, dict[str, Any], Effect, str]] = [
     (_judged(IndexVerdict.IDENTICAL), {}, Effect.TRUSTED, "and right"),
     (_judged(IndexVerdict.VALID, IndexKind.SHIFTED), {}, Effect.TRUSTED, "and right"),
     (_judged(IndexVerdict.UNJUDGED, IndexKind.LOG_DAMAGE), {}, Effect.UNKNOWN, "a message"),
-    (_judged(IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY), {}, Effect.SLOW, "read far"),
+    (_judged(IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY), {}, Effect.TRUSTED, "right where"),
     (_judged(IndexVerdict.STALE, IndexKind.LOG_GREW), {"is_active": True}, Effect.SLOW, "read far"),
     (_judged(IndexVerdict.CORRUPT, IndexKind.LENGTH), {}, Effect.SLOW, "cut entry"),
     (_judged(IndexVerdict.NEVER_WRITTEN, IndexKind.ALL_ZERO), {}, Effect.SLOW, "name byte 0"),
-    (_judged(IndexVerdict.PADDED), {"is_active": True}, Effect.SLOW, "counts as full"),
+    (FULL, {"is_active": True}, Effect.SLOW, "counts as full"),
+    (FULL, {}, Effect.SLOW, "name byte 0"),
+    (FULL._replace(entries=MOST - 1), {"is_active": True}, Effect.SLOW, "name byte 0"),
     (_judged(IndexVerdict.STALE, IndexKind.BEYOND_LOG), {}, Effect.WRONG_LOOKUPS, "wrong bytes"),
-    (_judged(IndexVerdict.STALE), {"is_active": True}, Effect.LOSES_LOG_END, "overwritten"),
-    (_judged(IndexVerdict.CORRUPT), {"is_active": True}, Effect.WRONG_LOOKUPS, "wrong bytes"),
+    (_judged(IndexVerdict.STALE), {"is_active": True}, Effect.LOSES_LOG_END, "there already"),
+    (_judged(IndexVerdict.CORRUPT), {}, Effect.WRONG_LOOKUPS, "wrong bytes"),
+    (
+        _judged(IndexVerdict.CORRUPT, IndexKind.NO_BATCH),
+        {"is_active": True},
+        Effect.LOSES_LOG_END,
+        "there already",
+    ),
 ]
 TIMES: list[tuple[IndexVerdict, IndexKind | None, int, dict[str, Any], Effect]] = [
     (IndexVerdict.MISSING, None, 0, {}, Effect.FALLS_BACK_TO_MTIME),
@@ -151,14 +161,7 @@ TIMES: list[tuple[IndexVerdict, IndexKind | None, int, dict[str, Any], Effect]] 
     (IndexVerdict.CORRUPT, IndexKind.LENGTH, 5, {}, Effect.WRONG_TIMES),
     (IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, 10, {}, Effect.DELETES_DATA),
     (IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, 9, {"is_active": True}, Effect.DELETES_DATA),
-    (IndexVerdict.PADDED, IndexKind.TRAILING_ZEROS, 10, {"is_active": True}, Effect.THROWS_AT_ROLL),
-    (
-        IndexVerdict.NEVER_WRITTEN,
-        IndexKind.ALL_ZERO,
-        10,
-        {"is_active": True},
-        Effect.THROWS_AT_ROLL,
-    ),
+    (IndexVerdict.NEVER_WRITTEN, IndexKind.ALL_ZERO, 10, {"is_active": True}, Effect.DELETES_DATA),
 ]
 
 
@@ -191,6 +194,7 @@ def test_a_time_index_that_is_taken_as_it_is(
 
     assert found.effect == effect
     assert found.text.startswith("taken as it is") == (verdict != IndexVerdict.MISSING)
+    assert ("counts as full" in found.text) == ("is_active" in state)  # 9 of 10 entries: one early
 
 
 def test_what_a_running_broker_keeps_is_no_finding() -> None:
@@ -199,6 +203,11 @@ def test_what_a_running_broker_keeps_is_no_finding() -> None:
     assert _of(padded, is_open=True).effect == Effect.TRUSTED
     assert _of(padded, is_open=True, is_recovered=True).effect == Effect.TRUSTED
     assert _of(padded).effect == Effect.SLOW
+    for suffix in (OFFSET_INDEX, TIME_INDEX):  # few records, and the broker was killed
+        zeros = _judged(IndexVerdict.NEVER_WRITTEN, IndexKind.ALL_ZERO, suffix)
+        found = _of(zeros, is_open=True, is_active=True, is_recovered=True)
+        assert found.effect == Effect.TRUSTED
+        assert not is_finding(zeros, found)
     assert _of(_judged(IndexVerdict.CORRUPT), is_open=True).effect == Effect.WRONG_LOOKUPS
 
 
@@ -210,7 +219,11 @@ def test_a_damaged_log_is_copied_before_its_index_is_mended() -> None:
     cut = _of(wrong, is_recovered=True, log_damage="bad CRC")
 
     assert (cut.effect, cut.action) == (Effect.REBUILT, "copy the .log before the broker starts")
-    assert cut.text.endswith("the stop was not clean; the log is cut there: bad CRC")
+    assert cut.text.endswith(
+        "the stop was not clean; the log is cut there: bad CRC; all segments behind it are deleted"
+    )
+    active = _of(wrong, is_recovered=True, is_active=True, log_damage="bad CRC")
+    assert active.text.endswith("the log is cut there: bad CRC")
     assert _of(wrong, is_recovered=True).action == "nothing"
     assert _of(wrong, log_damage="bad CRC").action.startswith("copy the .log first, it is damaged")
     assert "delete the segment's .index" in _of(txn_index).action

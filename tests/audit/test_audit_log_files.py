@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.audit.decide.log_files import is_judged_whole, judge_log_file, orphans
+from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_files, orphans
+from kafka_segments.broker_rules.start_beside import LogAtStart
 
 V4_3, V0_10 = (4, 3), (0, 10, 2)
 EPOCHS = "leader-epoch-checkpoint"
+
+
+def judge_log_file(name: str, data: bytes, version: tuple[int, ...]) -> LogFile:
+    return next(judge_log_files({name: data}, LogAtStart(), version))
 
 
 def test_an_index_file_without_its_segment_is_an_orphan() -> None:
@@ -78,12 +83,12 @@ def test_a_spoiled_snapshot_is_corrupt(broker: Path) -> None:
         (
             "0\n2\n5 1000\n3 1006\n",
             "epoch 3 at offset 1006 follows epoch 5 at 1000",
-            "wrong_lookups",
+            "loses_epochs",
         ),
         (
             "0\n2\n3 1000\n5 1000\n",
             "epoch 5 at offset 1000 follows epoch 3 at 1000",
-            "wrong_lookups",
+            "loses_epochs",
         ),
     ],
 )

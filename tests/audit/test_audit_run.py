@@ -103,8 +103,11 @@ def test_after_a_crash_what_lies_behind_the_recovery_point_is_rebuilt(
 
     status, rows = _run("--source", log_dir)
 
-    rebuilt = {row["base_offset"] for row in rows if row["effect"] == "rebuilt_at_start"}
-    assert rebuilt == {1581, 1566, 2329}
+    rebuilt = [row for row in rows if row["effect"] == "rebuilt_at_start"]
+    segments = {row["base_offset"] for row in rebuilt if row["suffix"] == ".timeindex"}
+    assert segments == {1581, 1566, 2329}
+    snapshots = {row["base_offset"] for row in rebuilt if row["suffix"] == ".snapshot"}
+    assert snapshots == {1748, 1708, 2632}
     assert status == 0
     found = next(row for row in rows if row["path"] == str(active))
     assert (found["verdict"], found["kind"]) == ("padded", "preallocated")
@@ -128,3 +131,18 @@ def test_what_a_person_reads_names_file_consequence_and_remedy(
     assert f"{FIRST}.index: missing" in result.stdout
     assert "consequence: the segment is recovered at start" in result.stdout
     assert "action: " in result.stdout
+
+
+def test_the_topics_own_limit_decides(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+    configs = tmp_path / "configs.txt"
+    configs.write_text(
+        "Dynamic configs for topic ct-two-partitions are:\n"
+        "  segment.index.bytes=12 sensitive=false synonyms={}\n"
+    )
+
+    status, rows = _run("--source", log_dir, "--topic-configs", configs)
+
+    assert status == 1
+    active = {f"ct-two-partitions-0/{SECOND}", f"ct-two-partitions-1/{1566:020d}"}
+    assert {name.rpartition(".")[0] for name in _findings(rows)} == active
+    assert {found[0::2] for found in _findings(rows).values()} == {("identical", "fails_to_start")}

@@ -369,14 +369,14 @@ def test_brokers_files_beside_the_segments_reach_the_tables(
 
 
 @pytest.mark.usefixtures("few")
-def test_empty_source_gives_empty_tables(
+def test_an_empty_source_gives_empty_tables_and_is_a_finding(
     tmp_path: Path, build: Callable[..., BuildSummary], table: Table
 ) -> None:
     (tmp_path / "nothing").mkdir()
 
     summary = build(tmp_path / "nothing")
 
-    assert (summary.segments_found, summary.findings) == (0, 0)
+    assert (summary.segments_found, summary.findings) == (0, 1)
     assert table("segments").isEmpty()
 
 
@@ -434,7 +434,12 @@ def died(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "written",
-    [tables.OFFSET_INDEX, tables.TIME_INDEX, tables.LOGS, tables.LOG_DIRS],
+    [
+        tables.OFFSET_INDEX,
+        tables.LOGS,
+        pytest.param(tables.TIME_INDEX, marks=pytest.mark.long),
+        pytest.param(tables.LOG_DIRS, marks=pytest.mark.long),
+    ],
     ids=lambda table: table.name,
 )
 def test_a_run_that_died_before_the_segments_were_merged_is_made_good_by_the_next(

@@ -175,16 +175,14 @@ def test_a_partitions_folder_stands_for_its_log_alone():
     ],
 )
 def test_options_that_change_a_scans_result_change_its_fingerprint(changed):
-    assert (
-        options("/a", **changed).fingerprint_of_options() != options("/a").fingerprint_of_options()
-    )
+    assert options("/a", **changed).fingerprint_in_words != options("/a").fingerprint_in_words
 
 
 def test_options_that_change_no_result_keep_the_fingerprint():
-    first = options("/a", now_ms=1, full=True).fingerprint_of_options()
+    first = options("/a", now_ms=1, full=True).fingerprint_in_words
     second = options("/b", now_ms=2, recovery=RecoveryOptions(by_instruction=False))
 
-    assert second.fingerprint_of_options() == first == "kafka/4096/10485760/full/segment/tables"
+    assert second.fingerprint_in_words == first == "kafka/4096/10485760/full/segment/tables"
 
 
 def test_a_log_directory_whose_broker_runs_is_refused(tmp_path):

@@ -19,6 +19,7 @@ DONE = BuildSummary(
     segments_open=0,
     files_unrecognized=0,
     files_left_over=0,
+    files_passed_over=0,
     bytes_scanned=90,
     findings=0,
     seconds=1.0,
@@ -52,6 +53,22 @@ OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
                 "1 segments end as a running broker leaves them, torn or preallocated: no finding,"
                 " column damage has them",
                 "2 files or folders not taken: table unrecognized_files",
+            ],
+        ),
+        (
+            replace(
+                DONE, segments_damaged=1, segments_forbidden=2, forbidden_why="Permission denied"
+            ),
+            [
+                "1 damaged segments: column damage of table segments",
+                "2 segments not read for want of permission, e.g. Permission denied",
+            ],
+        ),
+        (
+            replace(DONE, files_unrecognized=3, files_passed_over=3),
+            [
+                "3 files that are none of Kafka's, which a broker passes over: no finding, table"
+                " unrecognized_files has them",
             ],
         ),
     ],

@@ -3,6 +3,7 @@
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.run import run_build
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
-from kafka_segments.errors import SourceError
+from kafka_segments.errors import SourceError, VanishedError
 from kafka_segments.index.kip33_index import Kip33Format
 from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.storage.delta_log import last_version
 from ready_builds import LentBuild
 
 NOW_MS = 1_800_000_000_000
@@ -123,3 +125,49 @@ def test_after_changes_it_is_what_a_build_with_spark_would_read(
 
     assert (changed.segments_vanished, changed.findings) == (1, 1)
     assert changed.segments_scanned > 1
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("gone", ["all", "logs", "source"])
+def test_a_build_stops_where_a_disk_seems_not_to_be_mounted(
+    spark: SparkSession, built: BuildOptions, gone: str
+) -> None:
+    log_dir = Path(built.sources[0])
+    for path in log_dir.iterdir():
+        if gone != "logs" or path.is_dir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = last_version(f"{built.warehouse}/segments")
+
+    for build in (plan_without_spark, partial(run_build, spark)):
+        with pytest.raises(VanishedError, match=r"4 of 4 segments .* vanished"):
+            build(built)
+
+    assert last_version(f"{built.warehouse}/segments") == before
+    empty = _both(spark, built, most_vanished=100)
+    assert (empty.segments_vanished, empty.empty_sources) == (4, built.sources)
+    assert empty.findings == 1
+
+
+@pytest.mark.usefixtures("few")
+def test_a_build_goes_on_where_a_broker_deleted_what_is_gone(
+    spark: SparkSession, built: BuildOptions
+) -> None:
+    for folder in Path(built.sources[0]).iterdir():
+        for segment in sorted(folder.glob("*.log"))[:-1]:
+            segment.unlink()
+
+    found = _both(spark, built, most_vanished=0)
+
+    assert (found.segments_vanished, found.findings, found.empty_sources) == (2, 0, ())
+
+
+def test_a_source_without_a_segment_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta" / "meta.properties").write_text("version=1\n")
+    sources = (str(tmp_path / "empty"), str(tmp_path / "meta"))
+    options = BuildOptions(sources, str(tmp_path / "wh"), RecoveryOptions(), NOW_MS)
+
+    told = _both(spark, options)
+
+    assert (told.findings, told.empty_sources) == (2, sources)

@@ -109,7 +109,7 @@ def test_a_file_that_may_not_be_read_is_a_row_with_the_systems_reason(
     scanned = _scan(scanner, log)
 
     assert scanned.damage is not None
-    assert scanned.damage.kind == DamageKind.UNREADABLE
+    assert scanned.damage.kind == DamageKind.NOT_PERMITTED
     assert "Permission denied" in scanned.damage.message
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from conftest import SEED
@@ -19,6 +19,7 @@ from kafka_segments.build.decide.plan import SAME, gone, plan_scan
 from kafka_segments.build.decide.unchanged import (
     COMPARED,
     Identity,
+    OptionsInWords,
     lies_below,
     of_logs,
     without_unchanged,
@@ -26,6 +27,7 @@ from kafka_segments.build.decide.unchanged import (
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.index.recovery_options import INDEX, RecoveryOptions
+from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.sources import kinds
 from kafka_segments.sources import list as listing
 from kafka_segments.sources.broker_identity import with_broker
@@ -42,12 +44,30 @@ from kafka_segments.tables.catalog import (
     SEGMENTS,
     UNRECOGNIZED_FILES,
 )
+from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.topic_sizes import SIZES, TopicSizes
 from ready_builds import LentBuild
 from stored_builds import build, build_few, rows_few
 
 OPTIONS = "kafka/4096/full"
+OWN_SIZES = TopicSizes(
+    TopicConfigs.load(
+        Settings(topics={"t": TopicConfig(index_interval_bytes=65536)}),
+        metadata=[
+            MetadataConfigs(
+                "c",
+                (
+                    HeldConfig("topic", "t-x", "segment.index.bytes", "120", 1, 1, False),
+                    HeldConfig("broker", "3", "log.index.interval.bytes", "99", 2, 1, False),
+                ),
+            )
+        ],
+    )
+)
 READ = (*COMPARED, "index_format", "checked", "size_bytes", "last_modified_ms", "damage")
 COLUMNS = StructType([field for field in SEGMENTS.schema if field.name in READ])
 SOURCES = ("/", "/data", "s3://bucket/a")
@@ -57,6 +77,10 @@ METAS: tuple[dict[str, Any] | None, ...] = (
     {"cluster_id": "c", "node_id": None},
     None,
 )
+
+
+def _own_words(cluster: str, broker_id: int, topic: str) -> str:
+    return f"kafka/{OWN_SIZES.of(cluster, broker_id, topic).text}/full"
 
 
 def _drawn_segment(rng: random.Random, source: str, log_dir: str, partition: int) -> Listed:
@@ -101,11 +125,16 @@ def _drawn_listing(rng: random.Random) -> list[Listed]:
     return found
 
 
-def _known(rng: random.Random, one: dict[str, Any], *, needs_next: bool) -> dict[str, Any]:
+def _known(
+    rng: random.Random, one: dict[str, Any], in_words: OptionsInWords, *, needs_next: bool
+) -> dict[str, Any]:
     """Give a listed segment as it may be known: as it is now, or with one difference or two."""
     root = "" if one["source"] == "/" else one["source"]
     parts = [one["size_bytes"], one["mtime_ns"], *([one["next_base_offset"]] * needs_next)]
-    fingerprint = "/".join([*(str(part) for part in parts if part is not None), OPTIONS])
+    text = in_words
+    if not isinstance(in_words, str):
+        text = in_words(one["cluster"], one["broker_id"], one["topic"])
+    fingerprint = "/".join([*(str(part) for part in parts if part is not None), str(text)])
     row = {
         **{name: one[name] for name in SEGMENT_KEYS},
         "path": "/".join([root, *filter(None, (one["relative_path"], one["name"]))]),
@@ -137,51 +166,71 @@ def _known(rng: random.Random, one: dict[str, Any], *, needs_next: bool) -> dict
 
 
 def _decided(
-    listed: DataFrame, known: DataFrame, identity: dict[str, Any], options: dict[str, bool]
+    listed: DataFrame,
+    known: DataFrame,
+    identity: dict[str, Any],
+    options: dict[str, bool],
+    in_words: Column | str,
 ) -> tuple[list[Any], list[Any], int]:
     """Return what is to be done, which keys are gone, and how many segments are the same."""
     named = listed.transform(with_broker(listed, **identity))
     found = named.where(F.col("kind") == kinds.SEGMENT)
     unseen = named.where(F.col("kind").isin(*kinds.UNSEEN))
-    planned = found.transform(plan_scan(known, options=OPTIONS, full=False, **options)).collect()
+    if not isinstance(in_words, str):
+        found = found.transform(with_topic_configs(listed.sparkSession, OWN_SIZES.configs, SIZES))
+    planned = found.transform(plan_scan(known, options=in_words, full=False, **options)).collect()
     gone_keys = known.transform(gone(found, unseen)).collect()
     to_do = [row for row in planned if row["plan"] != SAME]
     return sorted(to_do, key=str), sorted(gone_keys, key=str), len(planned) - len(to_do)
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize(
-    ("identity", "options"),
+    "number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))]
+)
+@pytest.mark.parametrize(
+    ("identity", "options", "has_own_sizes"),
     [
-        ({"cluster": None, "broker_id": None}, {}),
-        ({"cluster": "given", "broker_id": None}, {"needs_next": True}),
-        ({"cluster": None, "broker_id": 5}, {"is_first_look": True}),
+        ({"cluster": None, "broker_id": None}, {}, False),
+        ({"cluster": None, "broker_id": None}, {}, True),
+        ({"cluster": "given", "broker_id": None}, {"needs_next": True}, True),
+        ({"cluster": None, "broker_id": 5}, {"is_first_look": True}, False),
+        ({"cluster": "c", "broker_id": 5}, {}, True),
     ],
-    ids=["as listed", "cluster given", "broker given"],
+    ids=["as listed", "own sizes", "cluster given", "broker given", "both given"],
 )
 def test_what_is_left_is_decided_as_all_is(
-    spark: SparkSession, number: int, identity: dict[str, Any], options: dict[str, bool]
+    spark: SparkSession,
+    number: int,
+    identity: dict[str, Any],
+    options: dict[str, bool],
+    has_own_sizes: bool,
 ) -> None:
+    in_words: OptionsInWords = _own_words if has_own_sizes else OPTIONS
+    column = F.concat_ws("/", F.lit("kafka"), *SIZES, F.lit("full")) if has_own_sizes else OPTIONS
     rng = random.Random(f"{SEED} {number} {identity}")
     needs_next = options.get("needs_next", False)
     listed = _table(_drawn_listing(rng))
     frame = listing.listed_frame(spark, listed)
     named = frame.transform(with_broker(frame, **identity)).where(F.col("kind") == kinds.SEGMENT)
     known = [
-        _known(rng, row.asDict(), needs_next=needs_next)
+        _known(rng, row.asDict(), in_words, needs_next=needs_next)
         for row in named.collect()
         if rng.random() < 0.9
     ]
     before = pa.Table.from_pylist(_one_a_key(known), arrow_schema(COLUMNS))
 
     unlike = without_unchanged(
-        listed, before, options=OPTIONS, needs_next=needs_next, identity=Identity(**identity)
+        listed, before, options=in_words, needs_next=needs_next, identity=Identity(**identity)
     )
 
-    all_of_it = _decided(frame, _frame(spark, before), identity, options)
+    all_of_it = _decided(frame, _frame(spark, before), identity, options, column)
     left = _decided(
-        listing.listed_frame(spark, unlike.listed), _frame(spark, unlike.known), identity, options
+        listing.listed_frame(spark, unlike.listed),
+        _frame(spark, unlike.known),
+        identity,
+        options,
+        column,
     )
     assert left[:2] == all_of_it[:2]
     assert left[2] + unlike.same == all_of_it[2]
@@ -285,7 +334,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     assert planning._without_unchanged(here, warehouse, options) is None
 
 
-@pytest.fixture(params=[True, False], ids=["little", "much"])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.long)], ids=["little", "much"])
 def is_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether what is listed, and read of it, counts as little."""
     counts: bool = request.param
@@ -308,7 +357,12 @@ def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
-    ("most_rows", "is_less", "is_few"), [(1_000, 0, True), (1_000, 1, False), (1, 0, False)]
+    ("most_rows", "is_less", "is_few"),
+    [
+        (1_000, 0, True),
+        pytest.param(1_000, 1, False, marks=pytest.mark.slow),
+        pytest.param(1, 0, False, marks=pytest.mark.long),
+    ],
 )
 def test_the_bytes_that_are_read_anew_decide_not_those_that_are_listed(
     spark: SparkSession,

@@ -24,6 +24,8 @@ from ready_builds import LentBuild, ReadyBuild
 from stored_builds import build_few, rows_few
 
 NOW_MS = 1_800_000_000_000
+OF_EACH_KIND = (tables.SEGMENTS, tables.OFFSET_INDEX)
+"""A table with a row a key, and one that is laid out by its columns; all are tried at length."""
 
 
 @pytest.fixture
@@ -122,7 +124,14 @@ def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
     assert [tuple(row) for row in changes.collect()] == [(str(gone), "update_postimage")]
 
 
-@pytest.mark.parametrize("table", tables.BUILD_TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize(
+    "table",
+    [
+        table if table in OF_EACH_KIND else pytest.param(table, marks=pytest.mark.long)
+        for table in tables.BUILD_TABLES
+    ],
+    ids=lambda table: table.name,
+)
 def test_a_table_that_is_compacted_keeps_its_rows(
     spark: SparkSession,
     compact: Callable[..., CompactSummary],

@@ -1,14 +1,19 @@
 """Compaction of a folder's files, and the way back."""
 
+import json
 import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_segments.compact.decide.leftovers import find_leftovers
 from kafka_segments.compact.folder_compactor import FolderCompactor
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.kept_files import KeptFiles, undo
+from kafka_segments.storage.durable_files import TEMPORARY
+from kafka_segments.storage.kept_files import MANIFEST, KeptFiles, undo
+from kafka_segments.storage.manifests import signed
 
 LOG, INDEX, TIME = "0" * 20 + ".log", "0" * 20 + ".index", "0" * 20 + ".timeindex"
 ENTRIES = b"".join(n.to_bytes(4, "big") + (n * 1_000).to_bytes(4, "big") for n in range(5, 25))
@@ -71,13 +76,27 @@ def test_a_dry_run_says_the_same_and_changes_nothing(folder: Path, tmp_path: Pat
     assert said.changes == done.changes
 
 
+def test_what_our_own_killed_runs_left_goes_once_it_is_old(folder: Path, tmp_path: Path) -> None:
+    old, young = (folder / f".{INDEX}.{n:032x}{TEMPORARY}" for n in range(2))
+    for path, age in ((old, 10), (young, 30)):
+        path.write_bytes(b"half")
+        os.utime(path, ns=(age, age))
+
+    said = FolderCompactor(str(folder.parent), None, None, 20).compact(str(folder))
+    assert (said.unfinished, old.exists()) == ([str(old)], True)
+    kept = KeptFiles(str(tmp_path / "kept"))
+    done = FolderCompactor(str(folder.parent), kept, None, 20).compact(str(folder))
+
+    assert (done.unfinished, old.exists(), young.exists()) == ([str(old)], False, True)
+
+
 def test_an_undo_leaves_what_changed_since(folder: Path, tmp_path: Path) -> None:
     _compactor(folder, tmp_path / "kept").compact(str(folder))
     (folder / INDEX).write_bytes(b"a build came after")
 
     done = undo(str(tmp_path / "kept"))
 
-    assert done.left == [str(folder / INDEX)]
+    assert done.left == [f"{folder / INDEX}: changed since, left as it is"]
     assert (folder / INDEX).read_bytes() == b"a build came after"
     assert done.restored == 4
 
@@ -106,7 +125,7 @@ def test_an_undo_leaves_a_link_that_took_the_place_of_a_file(folder: Path, tmp_p
 
     done = undo(str(tmp_path / "kept"))
 
-    assert done.left == [str(folder / INDEX)]
+    assert done.left == [f"{folder / INDEX}: changed since, left as it is"]
     assert str((folder / INDEX).readlink()) == str(tmp_path / "moved")
 
 
@@ -126,6 +145,96 @@ def test_a_run_that_died_between_note_and_change_can_be_undone(
     undo(str(tmp_path / "kept"))
 
     assert _files(folder) == before
+
+
+def _spoil(line: dict[str, Any], **changes: object) -> bytes:
+    """Change a line of a manifest, with a digest of its own: the other checks are what counts."""
+    rest = {**line, **changes}
+    del rest["digest"]
+    return signed(rest, indent=None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"path": "/elsewhere/t-0/x"}, "path: found '/elsewhere/t-0/x', no index file below"),
+        ({"path": "{}/t-0/partition.metadata"}, "no index file below"),
+        ({"path": "{}/u-0/../t-0/00000000000000000005.index"}, "no absolute path"),
+        ({"path": 7}, "path: found 7"),
+        ({"path": "a\0b"}, "path: found 'a\\x00b'"),
+        ({"kept": "/etc/passwd"}, "kept: found '/etc/passwd'"),
+        ({"kept_sha256": "0" * 64}, "it is not as it was kept"),
+        ({"bytes_before": 3}, "it is not as it was kept"),
+        ({"bytes_before": 10**30}, "bytes_before: found 1000"),
+        ({"surprise": 1}, "surprise: found 1"),
+        ({"version": 1}, "version: found 1, 2 expected"),
+    ],
+)
+def test_a_line_that_names_something_else_puts_nothing_back_and_the_others_do(
+    folder: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    before, kept = _files(folder), tmp_path / "kept"
+    _compactor(folder, kept).compact(str(folder))
+    after = _files(folder)
+    first, *others = (kept / MANIFEST).read_bytes().splitlines()
+    filled = {k: v.format(folder.parent) if isinstance(v, str) else v for k, v in change.items()}
+    line = json.loads(first)
+    spoilt = [_spoil(line, **filled), *others]
+    (kept / MANIFEST).write_bytes(b"".join(each + b"\n" for each in spoilt))
+
+    done = undo(str(kept))
+
+    name = Path(line["path"]).name
+    assert any(message in said for said in done.left), done.left
+    assert f"{MANIFEST}" in " ".join(done.left)
+    assert done.restored == len(others)
+    expected = {each: data for each, data in before.items() if each != name}
+    assert _files(folder) == expected | ({name: after[name]} if name in after else {})
+    assert Path(line["kept"]).is_file()
+
+
+@pytest.mark.parametrize("data", [b'{"path": "/', b"[1]\n", b"\n\n", b"\xff\n", b"[" * 100_000])
+def test_lines_that_are_none_are_told_and_what_was_kept_for_them(
+    folder: Path, tmp_path: Path, data: bytes
+) -> None:
+    _compactor(folder, tmp_path / "kept").compact(str(folder))
+    after = _files(folder)
+    (tmp_path / "kept" / MANIFEST).write_bytes(data)
+
+    done = undo(str(tmp_path / "kept"))
+
+    assert done.restored == 0
+    assert "line 1: no manifest that can be used" in " ".join(done.left)
+    assert sum("copy it back by hand" in said for said in done.left) >= 5
+    assert _files(folder) == after
+
+
+def test_links_in_the_place_of_folders_and_kept_files_are_not_followed(
+    folder: Path, tmp_path: Path
+) -> None:
+    _compactor(folder, tmp_path / "kept").compact(str(folder))
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    after = _files(tmp_path / "moved")
+
+    done = undo(str(tmp_path / "kept"))
+
+    assert done.restored == 0
+    assert all(f"{folder}: a symbolic link, not followed" in said for said in done.left)
+    assert _files(tmp_path / "moved") == after
+
+
+def test_files_of_several_roots_are_kept_apart(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "others" / "t-0"
+    shutil.copytree(folder, other)
+    (other / INDEX).write_bytes(ENTRIES + bytes(1_600))
+    before = _files(folder), _files(other)
+    kept = KeptFiles(str(tmp_path / "kept"), by_root=True)
+    for each in (folder, other):
+        FolderCompactor(str(each.parent), kept, None).compact(str(each))
+
+    assert undo(str(tmp_path / "kept")) == (10, [])
+    assert (_files(folder), _files(other)) == before
 
 
 def test_an_undo_of_nothing_is_refused(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from kafka_segments.compact.decide.index_folders import (
     only_builds_into,
     segments_by_folder,
 )
-from kafka_segments.compact.run import _partition_folders
+from kafka_segments.compact.run import _partition_folders, _told_if_none
+from kafka_segments.console.not_known import noting
 from kafka_segments.errors import UsageError
+from kafka_segments.sources.missing import no_segments
 from rows_of import rows_of
 
 
@@ -108,3 +110,15 @@ def test_the_folder_of_a_partition_that_stays_is_compacted(
     name: str, has_folders: bool, files: list[str], expected: bool
 ) -> None:
     assert is_compacted(name, has_folders=has_folders, files=files) == expected
+
+
+def test_a_source_without_any_partition_is_told(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "t-0").mkdir(parents=True)
+    (tmp_path / "logs" / "t-0" / f"{0:020d}.log").touch()
+    (tmp_path / "empty").mkdir()
+
+    with noting() as told:
+        found = [list(_told_if_none(str(tmp_path / name))) for name in ("logs", "empty", "gone")]
+
+    assert found == [[str(tmp_path / "logs" / "t-0")], [], []]
+    assert told == [no_segments(str(tmp_path / name)) for name in ("empty", "gone")]

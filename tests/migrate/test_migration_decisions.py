@@ -161,7 +161,10 @@ def test_closed_logs_that_stay_are_links_beside_their_indexes(spark: SparkSessio
 
 
 def test_the_newest_event_of_each_step_counts(spark: SparkSession) -> None:
-    columns = "step string, sequence long, at long, run_id string, status string, message string"
+    columns = (
+        "step string, sequence long, at long, run_id string, status string, message string,"
+        " folder string, root string, segment_count long, size_bytes long"
+    )
     events = [("stage", 1, "failed"), ("stage", 2, "done"), ("verify", 3, "refused")]
     rows = [{"step": step, "sequence": n, "status": status} for step, n, status in events]
 

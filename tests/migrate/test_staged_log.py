@@ -1,30 +1,36 @@
 """The swap of a log's folder: a kill at every step, and folders that are not as they were."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from site import getsitepackages
+from typing import Any
 
 import pytest
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.migrate.staged_log import (
     FolderFiles,
-    Manifest,
+    LogManifest,
     Side,
     StagedLog,
+    check_put_back,
+    check_put_in_place,
     log_state,
+    manifest_of,
     put_back,
     put_in_place,
-    read_manifest,
-    write_manifest,
 )
 from kafka_segments.storage import folder_exchange
 from kafka_segments.storage.backups import state_of
+from kafka_segments.storage.manifests import write_manifest
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
+PATHS = os.pathsep.join([str(LIB), *getsitepackages()])
 LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"
 State = dict[str, tuple[bytes, int]]
 # Ends the process at its n-th change of the file system, the swap among them.
@@ -57,7 +63,13 @@ if steps == 0:
 
 def _files(folder: Path) -> FolderFiles:
     files = tuple(state_of(file) for file in sorted(folder.iterdir()))
-    return FolderFiles(folder.stat().st_ino, files)
+    return FolderFiles(inode=folder.stat().st_ino, files=files)
+
+
+def _note(log: StagedLog) -> None:
+    before, after = _files(log.folder), _files(log.other)
+    manifest = LogManifest(folder=str(log.folder), before=before, after=after)
+    write_manifest(log.manifest, manifest)
 
 
 @pytest.fixture
@@ -68,7 +80,7 @@ def log(tmp_path: Path) -> StagedLog:
         for name in names:
             (folder / name).write_bytes(f"{folder.parent.name} {name}".encode())
             os.utime(folder / name, ns=(5, 1_600_000_000_123_456_789))
-    write_manifest(log, Manifest(_files(log.folder), _files(log.other)))
+    _note(log)
     return log
 
 
@@ -80,7 +92,7 @@ def _run(action: str, log: StagedLog, step: int) -> bool:
     """Run until the process is killed at a step; tell whether it came to its end."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", KILLED, action, log.folder, log.root, str(step)],
-        env={"PYTHONPATH": str(LIB)},
+        env={"PYTHONPATH": PATHS},
         capture_output=True,
         text=True,
         check=False,
@@ -168,10 +180,61 @@ def test_a_log_that_has_changed_since_is_not_swapped(
     change(log)
     before = _state(log.folder)
 
+    for act in (check_put_in_place, put_in_place):
+        with pytest.raises(SetAsideError, match=message):
+            act(log)
+
+    assert _state(log.folder) == before
+
+
+def _linked(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("path", ["folder", "other", "manifest"])
+def test_a_link_in_the_place_of_a_folder_is_not_followed(log: StagedLog, path: str) -> None:
+    put_in_place(log)
+    _linked(getattr(log, path))
+
+    for act in (check_put_back, put_back):
+        with pytest.raises(SetAsideError, match="a symbolic link, not followed"):
+            act(log, discard=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda files: files.append(files[0] | {"name": "../x"}), "files.3.name: found '../x'"),
+        (lambda files: files[0].update(size_bytes=True), "files.0.size_bytes: found True"),
+        (lambda files: files.pop(), "digest: found"),
+        (lambda files: files[0].update(more=1), "files.0.more: found 1"),
+    ],
+)
+def test_a_manifest_that_was_changed_is_refused(
+    log: StagedLog, change: Callable[[Any], object], message: str
+) -> None:
+    manifest = json.loads(log.manifest.read_text())
+    change(manifest["after"]["files"])
+    log.manifest.write_text(json.dumps(manifest))
+
     with pytest.raises(SetAsideError, match=message):
         put_in_place(log)
 
-    assert _state(log.folder) == before
+
+def test_a_manifest_of_a_release_without_digests_is_read_by_the_other_rules(
+    log: StagedLog,
+) -> None:
+    manifest = json.loads(log.manifest.read_text())
+    del manifest["version"], manifest["digest"]
+    log.manifest.write_text(json.dumps(manifest))
+    put_in_place(log)
+    put_back(log, discard=False)
+    manifest["before"]["files"][0]["name"] = "../x"
+    log.manifest.write_text(json.dumps(manifest))
+
+    with pytest.raises(SetAsideError, match="no name of a file"):
+        put_in_place(log)
 
 
 def test_logs_are_told_by_size_and_mtime_alone_where_that_is_asked_for(log: StagedLog) -> None:
@@ -192,7 +255,7 @@ def test_logs_are_told_by_size_and_mtime_alone_where_that_is_asked_for(log: Stag
 def test_a_log_that_both_folders_share_is_not_read_again(log: StagedLog) -> None:
     (log.other / LOG).unlink()
     os.link(log.folder / LOG, log.other / LOG)
-    write_manifest(log, Manifest(_files(log.folder), _files(log.other)))
+    _note(log)
     _flip(log.folder / LOG)
 
     put_in_place(log)
@@ -256,7 +319,7 @@ def test_a_swap_that_fails_says_where(log: StagedLog) -> None:
 
 
 def test_a_manifest_says_what_was_staged(log: StagedLog) -> None:
-    manifest = read_manifest(log)
+    manifest = manifest_of(log)
 
     assert [file.name for file in manifest.after.files] == [INDEX, LOG, "x"]
     assert manifest.before == _files(log.folder)

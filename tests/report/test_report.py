@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from filled_tables import fill
+from kafka_segments.console.not_known import noting
 from kafka_segments.recovery.decide.times import Costs
 from kafka_segments.report.copies import CopyFacts
 from kafka_segments.report.crash import Crash, crashes_of
@@ -25,6 +26,7 @@ from kafka_segments.tables.catalog import (
     METADATA_BROKERS,
     METADATA_CONFIGS,
     METADATA_PARTITIONS,
+    METADATA_PROBLEMS,
     RETENTION_DECISIONS,
     RUNS,
     SEGMENTS,
@@ -33,7 +35,7 @@ from kafka_segments.tables.delta import Warehouse
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
-EVIL = "/data/<script>alert(1)</script>&\"'"
+EVIL = "/data/<script>alert(1)</script>&\"'\u202e\x9b"
 LIMITS = ReportLimits(
     lanes=3, detailed_lanes=1, spans_of_detailed_lane=4, spans_of_other_lanes=6, rows=2
 )
@@ -162,6 +164,23 @@ def test_a_warehouse_without_segments_or_decisions_gives_a_page(
 
 
 @pytest.mark.usefixtures("few")
+def test_the_page_and_stderr_say_what_the_metadata_lacks(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacks = {"cluster": "c<1>", "number": 0, "at_offset": 7, "problem": "not known: <b>"}
+    for table, rows in {SEGMENTS: [], RUNS: [], METADATA_PROBLEMS: [lacks]}.items():
+        fill(Warehouse(spark, str(tmp_path)), table, rows)
+
+    with noting() as told:
+        page = render_report(run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS)))
+
+    line = "cluster c<1>: not known: <b>"
+    assert (told, capsys.readouterr().err.splitlines()) == ([line], [line])
+    assert "<li>cluster c&lt;1&gt;: not known: &lt;b&gt;</li>" in page
+    assert '<li class="bad"><b>1</b> gap in what is known of the metadata</li>' in page
+
+
+@pytest.mark.usefixtures("few")
 def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, tmp_path: Path) -> None:
     for table, rows in {SEGMENTS: SEGMENT_ROWS, RETENTION_DECISIONS: DECISIONS, RUNS: []}.items():
         fill(Warehouse(spark, str(tmp_path)), table, rows)
@@ -286,7 +305,7 @@ def test_the_cluster_says_who_leads_and_what_is_ill(data: ReportData) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_the_page_tells_open_transactions_and_the_command_that_ends_one(
+def test_the_page_tells_open_transactions_and_no_command_where_their_coordinator_was_not_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     opened = {"has_epoch": 1, "epoch": 0, "timestamp_ms": NOW_MS - 5}
@@ -322,12 +341,11 @@ def test_the_page_tells_open_transactions_and_the_command_that_ends_one(
         [re.sub("<[^>]*>", "", cell) for cell in re.findall("<td.*?</td>", row)]
         for row in re.findall('<tr role="row"><td.*?</tr>', part[: part.index("</section>")])
     ]
-    command = "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition"
     held = (("4", "3.9 KiB"), ("3", "3.8 KiB"))
     assert rows == [
         [
-            *("c&lt;1&gt;", "orders-0", "hanging", name, producer, "-"),
-            *(*held[number], "not known", f"{command} 0 --start-offset {5 + number}"),
+            *("c&lt;1&gt;", "orders-0", "not known", name, producer, "-"),
+            *(*held[number], "not known", "-"),
         ]
         for number, (name, producer) in enumerate((("&lt;i&gt;, forgotten", "7"), ("-", "8")))
     ]
@@ -421,7 +439,8 @@ def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:
     assert "<script" not in without_scripts
     assert not re.search(r"(src|href|action)=|url\((?!#)|@import", without_scripts)
     assert "default-src 'none'" in page
-    assert shown["places"] == [f"- / 0 / {EVIL}"]
+    assert shown["places"] == [f"- / 0 / {EVIL[:-2]}\\u202e\\x9b"]
+    assert not {"\u202e", "\x9b"} & {*page}
 
 
 def test_the_page_of_few_segments_is_small(data: ReportData) -> None:

@@ -27,7 +27,9 @@ from kafka_segments.retention.run_plan import MoveOptions, run_apply, run_plan, 
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import RETENTION_PLANS
+from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
 from kafka_segments.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
 from rows_of import rows_of
@@ -93,6 +95,7 @@ def _decide(
 
 OLD, YOUNG, AHEAD = NOW_MS - 2 * DAY_MS, NOW_MS - HOUR_MS, NOW_MS + DAY_MS
 TIERED = {"remote_storage_enable": True, "local_retention_ms": 0}
+NO_CLEANER = {"cleanup_policy": "compact,delete", "log_cleaner_enable": False}
 
 
 CASES: list[tuple[dict[str, Any], dict[str, Any], str, str | None]] = [
@@ -106,6 +109,9 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str, str | None]] = [
     ({"timestamp": OLD, "unreadable": True}, {}, "unreadable", None),
     ({"timestamp": OLD, "high_watermark": 9}, {}, "high_watermark", None),
     ({"timestamp": OLD}, {"cleanup_policy": "compact"}, "cleanup_policy", None),
+    ({"timestamp": OLD}, NO_CLEANER, "log_cleaner_disabled", None),
+    ({"timestamp": OLD}, {"log_cleaner_enable": False}, "retention_ms", None),
+    ({"timestamp": OLD}, {"cleanup_policy": "compact,delete"}, "retention_ms", None),
     ({"timestamp": OLD}, TIERED, "upload_unknown", None),
     ({"timestamp": OLD, "highest_remote": 3}, TIERED, "not_uploaded", None),
     ({"timestamp": OLD, "highest_remote": 9}, TIERED, "retention_ms", None),
@@ -119,6 +125,9 @@ def test_the_reason_and_the_guessed_unit_of_an_oldest_segment(spark: SparkSessio
 
     found = [(rows[0]["reason_code"], rows[0]["timestamp_unit"]) for rows in decided]
     assert found == [(code, unit) for *_, code, unit in CASES]
+    what_else_goes = {rows[0]["reason_code"]: rows[0]["remedy"] for rows in decided}
+    assert "the only record of a key goes" in what_else_goes["cleanup_policy"]
+    assert "all its compacted topics lose" in what_else_goes["log_cleaner_disabled"]
     for (segment, *_), (first, second, _) in zip(CASES, decided, strict=True):
         assert (first["remedy"] is None) == (first["decision"] == "delete")
         assert first["blocked_by_base_offset"] is None
@@ -126,6 +135,31 @@ def test_the_reason_and_the_guessed_unit_of_an_oldest_segment(spark: SparkSessio
             pin = 5 if "timestamp" in segment else None  # else its mtime
             assert (second["blocked_by_base_offset"], second["pinned_by_offset"]) == (0, pin)
             assert first["waiting_bytes"] == 200
+
+
+def test_a_tiered_topic_is_told_of_its_local_settings(spark: SparkSession) -> None:
+    uploaded = {"timestamp": OLD, "highest_remote": 9}
+    future = {"timestamp": AHEAD, "highest_remote": 9}
+    young = {"timestamp": YOUNG, "highest_remote": 9}
+    inherited = {"remote_storage_enable": True}
+    by_size = {"remote_storage_enable": True, "local_retention_bytes": 0, "retention_ms": -1}
+
+    decided = _decide(
+        spark,
+        *([uploaded, young], [uploaded, young], [uploaded, young], [future, young]),
+        configs=[TIERED, inherited, by_size, TIERED],
+    )
+
+    assert [rows[0]["reason"] for rows in decided[:3]] == [
+        "older than local.retention.ms",
+        "older than retention.ms",
+        "the log holds local.retention.bytes without it",
+    ]
+    assert decided[1][1]["remedy"] == "wait, or lower local.retention.ms or local.retention.bytes"
+    assert decided[3][0]["remedy"] == (
+        "local.retention.bytes=100: it goes, and all older segments with it; the remote copies"
+        " stay; message.timestamp.after.max.ms refuses such records"
+    )
 
 
 def test_to_blame_is_the_older_segment_that_goes_last_and_bytes_wait_behind_it(
@@ -155,6 +189,20 @@ def test_a_copy_in_tiered_storage_is_left_to_the_leader(spark: SparkSession) -> 
     found = paths.transform(with_other_rules).collect()
 
     assert [row["other_rules"] for row in found] == [None, "remote_copy", "remote_copy"]
+
+
+def test_a_log_that_is_left_over_gets_no_settings_of_the_topic_of_its_name(
+    spark: SparkSession,
+) -> None:
+    held = (HeldConfig("topic", "t", "retention.ms", "5", 7, 9, False),)
+    configs = TopicConfigs.load(Settings.load(None, []), metadata=[MetadataConfigs("c", held)])
+    columns = "cluster string, broker_id int, topic string, is_left_over boolean"
+    rows = rows_of(spark, [("c", 1, "t", True), ("c", 2, "t", False)], columns)
+
+    found = rows.transform(with_topic_configs(spark, configs)).transform(with_other_rules)
+
+    told = {row["broker_id"]: (row["retention_ms"], row["other_rules"]) for row in found.collect()}
+    assert told == {1: (TopicConfig().retention_ms, "left_over"), 2: (5, None)}
 
 
 def test_size_goes_first_and_the_end_of_time_never_comes(spark: SparkSession) -> None:

@@ -2,7 +2,9 @@
 
 import os
 import random
+import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -31,8 +33,11 @@ COLUMNS = (
     " largest_timestamp_source string, is_active boolean, high_watermark long,"
     " log_start_offset long, highest_remote_offset long, retention_ms long, retention_bytes long,"
     " cleanup_policy string, local_retention_ms long, local_retention_bytes long,"
-    " remote_storage_enable boolean, remote_log_copy_disable boolean, file_delete_delay_ms long"
+    " remote_storage_enable boolean, remote_log_copy_disable boolean, log_cleaner_enable boolean,"
+    " file_delete_delay_ms long"
 )
+
+_BY_SIZE = re.compile(r"((?:local\.)?retention\.bytes)=(\d+): ")
 
 
 def frame(spark: SparkSession, logs: list[Log]) -> DataFrame:
@@ -43,7 +48,14 @@ def frame(spark: SparkSession, logs: list[Log]) -> DataFrame:
             *(part.timestamp, part.base, part.mtime, part.largest),
             "record" if part.timestamp >= 0 else "last_modified",
             part is log.segments[-1],
-            *(log.high_watermark, log.log_start, log.highest_remote, *log.config.values(), 60_000),
+            *(
+                log.high_watermark,
+                log.log_start,
+                log.highest_remote,
+                *log.config.values(),
+                True,
+                60_000,
+            ),
         )
         for number, log in enumerate(logs)
         for part in log.segments
@@ -150,3 +162,34 @@ def test_without_a_log_start_offset_nothing_lies_below_it(spark: SparkSession) -
     rows = frame(spark, [one]).withColumn("log_start_offset", F.lit(None).cast("long"))
 
     assert [row["decision"] for row in rows.transform(decide).collect()] == ["keep", "keep"]
+
+
+def test_a_remedy_by_size_frees_the_segment_when_it_is_followed(
+    spark: SparkSession, logs: list[Log], decided: list[Row]
+) -> None:
+    held = [row for row in decided if row["reason_code"] in ("future_timestamp", "wrong_unit")]
+    found = [_BY_SIZE.match(row["remedy"]) for row in held]
+    advised = [
+        replace(logs[row["partition"]], config=logs[row["partition"]].config | _set(by_size))
+        for row, by_size in zip(held, found, strict=True)
+        if by_size is not None
+    ]
+    decide = decide_retention(now_ms=NOW_MS, rules=RetentionRules.of("4.3"))
+
+    after = frame(spark, advised).transform(decide).collect()
+
+    outcome = {(row["partition"], row["base_offset"]): row for row in after}
+    left = Counter()
+    for number, row in enumerate(held):
+        now = outcome[number, row["base_offset"]]
+        assert (now["decision"] == "delete") == (", once " not in row["remedy"]), (row, now)
+        left[now["decision"]] += 1
+        if logs[row["partition"]].config["remote_storage_enable"]:
+            left["tiered"] += 1
+    assert len(advised) == len(held)
+    assert left["delete"] > 10
+    assert left["tiered"]
+
+
+def _set(by_size: re.Match[str]) -> dict[str, int]:
+    return {by_size[1].replace(".", "_"): int(by_size[2])}

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,28 +13,22 @@ from kafka_segments.console.options import (
     clock,
     follow_links_option,
     index_size_options,
+    kafka_version_option,
     load_settings,
     run,
     shared_options,
     source_option,
 )
 from kafka_segments.console.strict_options import INT, Command
-
-if TYPE_CHECKING:
-    from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.retention.command_options import config_file_options, load_configs
 
 
 @click.command(cls=Command)
 @source_option
 @follow_links_option
-@click.option(
-    "--kafka-version",
-    default="4.3",
-    show_default=True,
-    metavar="RELEASE",
-    help="The release whose broker would start on these files.",
-)
+@kafka_version_option("The release whose broker would start on these files")
 @index_size_options
+@config_file_options
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
 @click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @partial(shared_options, needs_warehouse=False)
@@ -59,22 +53,48 @@ def _audit(
     cluster: str | None,
     broker_id: int | None,
     follow_links: bool,
-    **settings: Any,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    index_interval_bytes: int | None,
+    segment_index_bytes: int | None,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
+    **_: Any,
 ) -> int:
     from kafka_segments.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.audit.run import AuditOptions, run_audit  # noqa: PLC0415
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.topic_sizes import TopicSizes  # noqa: PLC0415
 
+    root, moment = warehouse and absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    settings = load_settings(
+        conf,
+        pairs,
+        index_interval_bytes=index_interval_bytes,
+        segment_index_bytes=segment_index_bytes,
+    )
+    configs = load_configs(
+        settings,
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        warehouse=root,
+        now_ms=moment,
+    )
     asked = AuditOptions(
         sources=tuple(map(absolute_uri, sources)),
-        recovery=_recovery_options(**settings),
+        recovery=RecoveryOptions(
+            index_interval_bytes=settings.index_interval_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
+        ),
+        sizes=TopicSizes(configs),
         version=parse_version(kafka_version),
-        now_ms=clock() if now_ms is None else now_ms,
-        warehouse=None if warehouse is None else absolute_uri(warehouse),
+        now_ms=moment,
+        warehouse=root,
         cluster=cluster,
         broker_id=broker_id,
         follow_links=follow_links,
@@ -89,25 +109,3 @@ def _audit(
             has_findings = not audits.where("is_finding").isEmpty()
         print_audit(audits, output)
     return ExitStatus.FINDINGS if has_findings else ExitStatus.DONE
-
-
-def _recovery_options(
-    *,
-    conf: Path | None,
-    pairs: tuple[str, ...],
-    index_interval_bytes: int | None,
-    segment_index_bytes: int | None,
-    **_: Any,
-) -> "RecoveryOptions":
-    from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
-
-    settings = load_settings(
-        conf,
-        pairs,
-        index_interval_bytes=index_interval_bytes,
-        segment_index_bytes=segment_index_bytes,
-    )
-    return RecoveryOptions(
-        index_interval_bytes=settings.index_interval_bytes,
-        segment_index_bytes=settings.segment_index_bytes,
-    )

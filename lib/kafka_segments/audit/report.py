@@ -1,40 +1,53 @@
 """What ``audit`` prints."""
 
-import sys
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, Row
-from rich.markup import escape
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.console.lines import print_line
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
 from kafka_segments.console.tables import made_table
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables import columns as F
 
-_SHOWN = ("path", "verdict", "kind", "message", "consequence", "action")
+_BY_LOG = ("log_dir", "topic", "partition", "base_offset")
+_SAME = ("suffix", "verdict", "kind", "consequence", "action")
 _LINES = {"found": "message", "consequence": "consequence", "action": "action"}
 _COUNTED = ("suffix", "verdict", "kind", "effect")
 
 
 def print_audit(audits: DataFrame, output: str) -> None:
-    """Print findings and counts, or all rows as JSON lines or CSV."""
-    ordered = audits.orderBy("log_dir", "topic", "partition", "base_offset", "path")
+    """Print findings and counts, or all rows as JSON lines or CSV.
+
+    Findings of one kind, with the same consequence and action, are one, with a count.
+    """
+    ordered = audits.orderBy(*_BY_LOG, "path")
     if output != "table":
         print_rows(ordered, output)
         return
-    findings = ordered.where("is_finding").select(*_SHOWN).limit(MOST_ROWS_SHOWN + 1)
+    findings = _alike(audits.where("is_finding")).limit(MOST_ROWS_SHOWN + 1)
     found = collect_together({"findings": findings, "counts": _counted(audits)})
     console().print("".join(map(_finding, found["findings"][:MOST_ROWS_SHOWN])), end="")
     if len(found["findings"]) > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: --output csv prints them all\n")
+        print_line("… and more: --output csv prints them all")
     _print_counts(found["counts"])
+
+
+def _alike(findings: DataFrame) -> DataFrame:
+    """Count the findings that differ by their place alone, with the first of each as example."""
+    example = F.min(F.struct(*_BY_LOG, "path", "message")).alias("example")
+    counted = findings.groupBy(*_SAME).agg(F.count("*").alias("files"), example)
+    first = [F.col(f"example.{name}") for name in ("path", "message")]
+    return counted.orderBy("example").select(*_SAME, *first, "files")
 
 
 def _finding(row: Row) -> str:
     """Return the lines of a finding; all are printed at once, which is quicker."""
-    kind = f" ({row['kind']})" if row["kind"] else ""
-    lines = [f"{escape(row['path'])}: [bold]{row['verdict']}[/bold]{kind}"]
-    lines += (f"  {name}: {escape(row[column])}" for name, column in _LINES.items())
+    kind = f" ({cell(row['kind'])})" if row["kind"] else ""
+    path = cell(row["path"])
+    more = f"{row['files']} files, e.g. {path}" if row["files"] > 1 else path
+    lines = [f"{more}: [bold]{cell(row['verdict'])}[/bold]{kind}"]
+    lines += (f"  {name}: {cell(row[column])}" for name, column in _LINES.items())
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -49,5 +62,5 @@ def _counted(audits: DataFrame) -> DataFrame:
 def _print_counts(counted: Sequence[Row]) -> None:
     table = made_table("suffix", "verdict", "kind", "consequence", "files>", "findings>")
     for row in counted:
-        table.add_row(*("" if value is None else str(value) for value in row))
+        table.add_row(*("" if value is None else cell(str(value)) for value in row))
     console().print(table)

@@ -12,6 +12,7 @@ from kafka_segments.audit.tasks import AuditScope, audit_segments
 from kafka_segments.audit.tasks_folders import audit_folders
 from kafka_segments.audit.tasks_transactions import fold_transactions
 from kafka_segments.broker_rules.versions import Version
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources import kinds
@@ -27,6 +28,7 @@ from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema
 from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.topic_sizes import TopicSizes
 
 _SCHEMA = "index_audits.v1"
 
@@ -38,6 +40,7 @@ class AuditOptions:
     Attributes:
         sources: log directories, folders of several, or folders of partitions.
         recovery: the settings that the bytes of index files depend on.
+        sizes: those of each topic; None: those of ``recovery`` hold for all.
         version: the release whose broker would start on these files.
         warehouse: URI of the tables; None: the result is kept nowhere.
         cluster: name of the cluster; None: as meta.properties says.
@@ -56,6 +59,7 @@ class AuditOptions:
     cluster: str | None = None
     broker_id: int | None = None
     follow_links: bool = False
+    sizes: TopicSizes | None = None
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -81,14 +85,16 @@ def run_audit(
     Raises:
         SourceError: a source that cannot be listed.
     """
-    listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
+    listed, loads = list_sources(
+        spark, options.sources, caches, follow_links=options.follow_links, on_empty=tell_not_known
+    )
     if sum(of_kind.segments for of_kind in loads.values()) > MOST_ROWS:
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     listed = in_one_task(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    scope = AuditScope(options.recovery, options.version, options.follow_links)
+    scope = AuditScope(options.recovery, options.version, options.follow_links, options.sizes)
     load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)

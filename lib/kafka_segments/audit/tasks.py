@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -9,10 +10,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.audit.decide.consequences import SegmentState, why_recovered
-from kafka_segments.audit.decide.judgement import TXN_INDEX, IndexKind, Judgement, LogFacts
+from kafka_segments.audit.decide.judgement import (
+    OFFSET_INDEX,
+    TXN_INDEX,
+    IndexKind,
+    Judgement,
+    LogFacts,
+)
 from kafka_segments.audit.decide.segment import SEGMENT_SUFFIXES, judge_segment, unjudged
 from kafka_segments.audit.decide.tiered import consequence_anywhere
 from kafka_segments.audit.found_indexes import FoundIndexes, read_beside, read_upload
+from kafka_segments.audit.missing_segments import missing_rows
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.audit.tasks_transactions import UnfoldedSegment
 from kafka_segments.audit.tasks_uploads import upload_rows
@@ -32,6 +40,7 @@ from kafka_segments.storage.files import (
     place,
 )
 from kafka_segments.tables.keys import Transform
+from kafka_segments.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.wire.batches import Batches
 from kafka_segments.wire.tiered_names import tiered_log_of
 
@@ -43,18 +52,26 @@ SEGMENT_COLUMNS = (
     "is_active",
     "is_clean",
     "is_recovered",
+    "next_base_offset",
+    "log_start_offset",
+    "was_compacted",
 )
 
 
+_MOST_INDEX_BYTES = 2**31 - 1  # the greatest segment.index.bytes
 _MOST_BYTES_HERE = 64 * 1024 * 1024  # one process reads them sooner than others are started
 
 
 class AuditScope(NamedTuple):
-    """What the executors need to know of an audit."""
+    """What the executors need to know of an audit.
+
+    ``sizes``: the index settings of each topic; None: those of ``recovery`` hold for all.
+    """
 
     recovery: RecoveryOptions
     version: Version
     follow_links: bool = False
+    sizes: TopicSizes | None = None
 
 
 class SegmentAuditor:
@@ -62,7 +79,7 @@ class SegmentAuditor:
 
     def __init__(self, scope: AuditScope) -> None:
         self._scope = scope
-        self._recoverer = SegmentRecoverer(scope.recovery)
+        self._recoverers: dict[RecoveryOptions, SegmentRecoverer] = {}
         self._headers = ChunkReader(ChunkOptions(needs_body=False, check_crc=False))
 
     def audit(self, segment: Row) -> Iterator[Row]:
@@ -83,6 +100,8 @@ class SegmentAuditor:
             yield self._row(segment, found, judgement, state, recovered)
         if is_tiered:
             yield from upload_rows(segment, log.path, found, recovery, self._scope.version)
+        elif isinstance(recovery, SegmentRecovery):
+            yield from missing_rows(segment, recovery)
         summary = None
         if isinstance(recovery, SegmentRecovery) and not _is_unread(recovery):
             summary = recovery.summary(segment["base_offset"])
@@ -128,27 +147,47 @@ class SegmentAuditor:
         self, log: Place, segment: Row, files: dict[str, bytes | None], *, is_tiered: bool
     ) -> tuple[list[Judgement], SegmentState, SegmentRecovery | str]:
         """Judge the files; return also the recovery of the log, or why it cannot be read."""
-        base_offset = segment["base_offset"]
+        base_offset, settings = segment["base_offset"], self._settings_of(segment)
+        is_recovered = segment["is_recovered"] or files[OFFSET_INDEX] is None
+        recoverer = self._recoverer(settings, is_recovered=is_recovered)
         is_open = segment["is_active"] and not segment["is_clean"]
         state = SegmentState(
             is_active=segment["is_active"],
             is_open=is_open,
             is_recovered=segment["is_recovered"],
             has_timestamps=True,
-            segment_index_bytes=self._scope.recovery.segment_index_bytes,
+            segment_index_bytes=settings.segment_index_bytes,
             is_tiered=is_tiered,
         )
         try:
             with open_segment(log) as opened:
-                recovery = self._recoverer.recover(
-                    opened.read_into, size_bytes=opened.size_bytes, base_offset=base_offset
+                recovery = recoverer.recover(
+                    opened.read_into,
+                    size_bytes=opened.size_bytes,
+                    base_offset=base_offset,
+                    written_bytes=opened.written_bytes,
                 )
-                found, judged = self._held_against(opened, recovery, base_offset, files, state)
+                found, judged = self._held_against(
+                    opened, recovery, base_offset, files, state, settings.index_interval_bytes
+                )
                 opened.check_unchanged()
                 return found, judged, recovery
         except (OSError, FileChangedError) as error:
             why = f"the .log cannot be read: {first_line(error)}"
             return unjudged(files, IndexKind.UNREADABLE, why), state, why
+
+    def _settings_of(self, segment: Row) -> RecoveryOptions:
+        """Return how a segment is recovered, by its topic's index settings."""
+        log = segment["cluster"], segment["broker_id"], segment["topic"]
+        return recovery_of(self._scope.recovery, self._scope.sizes, *log)
+
+    def _recoverer(self, settings: RecoveryOptions, *, is_recovered: bool) -> SegmentRecoverer:
+        """Return what recovers a segment; a start that does not recover it minds no limit."""
+        if not is_recovered:
+            settings = replace(settings, segment_index_bytes=_MOST_INDEX_BYTES)
+        if settings not in self._recoverers:
+            self._recoverers[settings] = SegmentRecoverer(settings)
+        return self._recoverers[settings]
 
     def _held_against(
         self,
@@ -157,23 +196,20 @@ class SegmentAuditor:
         base_offset: int,
         files: dict[str, bytes | None],
         state: SegmentState,
+        index_interval_bytes: int,
     ) -> tuple[list[Judgement], SegmentState]:
         found = recovery.damage
         damage = None if found is None else f"{found.message}, byte {found.position}"
         state = state._replace(has_timestamps=recovery.max_timestamp >= 0, log_damage=damage)
-        if recovery.offset_entries is None or recovery.time_entries is None:
-            why = f"a broker does not load this log: {damage}"
-            return unjudged(files, IndexKind.LOG_DAMAGE, why), state
-        log = LogFacts(
+        log = LogFacts.of(
+            recovery,
             base_offset=base_offset,
-            next_offset=recovery.next_offset,
-            valid_bytes=recovery.valid_bytes,
-            max_timestamp=recovery.max_timestamp,
-            index_interval_bytes=self._scope.recovery.index_interval_bytes,
-            offset_entries=recovery.offset_entries,
-            time_entries=recovery.time_entries,
+            index_interval_bytes=index_interval_bytes,
             is_open=state.is_open,
         )
+        if log is None:
+            why = f"a broker does not load this log: {damage}"
+            return unjudged(files, IndexKind.LOG_DAMAGE, why), state
 
         def walk() -> Iterator[Batches]:
             for chunk in self._headers.read(opened.read_into, size_bytes=recovery.valid_bytes):

@@ -7,8 +7,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.audit.decide.consequences import Consequence, Effect
 from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict, Judgement
-from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_file, orphans
+from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_files, orphans
 from kafka_segments.audit.decide.odd_files import judge_odd_file, odd_log_file_consequence
+from kafka_segments.audit.log_at_start import read_log_at_start
 from kafka_segments.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.audit.tasks import AuditScope
 from kafka_segments.audit.tasks_uploads import lone_objects
@@ -20,17 +21,19 @@ from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.links import OddFile, look_at
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.tables.keys import Transform
+from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.wire.names import parse_segment_name
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
 _DIGITS = 20
+_NOTED = ("is_clean", "recovery_point", "log_start_offset")
 
 
 def audit_folders(scope: AuditScope) -> Transform:
     """Judge what lies in partitions' folders beside the segments' own files.
 
-    Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, reason (null, or
-        why the folder could not be listed).
+    Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, is_clean,
+        recovery_point, log_start_offset, reason (null, or why the folder could not be listed).
     Gives: ``AUDITED``, one row for each file.
     """
 
@@ -44,7 +47,7 @@ def audit_folders(scope: AuditScope) -> Transform:
         rows = (row for batch in batches for log in batch.to_pylist() for row in rows_of(log))
         yield from to_batches(rows, to_arrow_schema(AUDITED))
 
-    return lambda logs: map_few(logs.select(*LOG_COLUMNS, "reason"), on_task, AUDITED)
+    return lambda logs: map_few(logs.select(*LOG_COLUMNS, *_NOTED, "reason"), on_task, AUDITED)
 
 
 def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
@@ -65,6 +68,7 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
     files = {entry.name: entry for entry in entries if not entry.is_folder}
     for found in orphans((files.keys() | odd.keys()) - gone, scope.version):
         yield _file_row(log, found, files[found.name].size_bytes)
+    read: dict[str, bytes] = {}
     for name in filter(is_judged_whole, files.keys() - odd.keys()):
         try:
             data = read_if_there(folder.child(name), most_bytes=MOST_INDEX_BYTES)
@@ -76,8 +80,13 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
             yield audit_row(log, name, None, files[name].size_bytes, judgement, unknown)
             continue
         if data is not None:
-            found = judge_log_file(name, data, scope.version)
-            yield _file_row(log, found, len(data), files[name].link)
+            read[name] = data
+    start = read_log_at_start(log, folder, {name: files[name].size_bytes for name in files})
+    if LEADER_EPOCHS in (files.keys() | odd.keys()) - read.keys():
+        start = start._replace(has_epochs=None)  # there is one, judged above
+    for found in judge_log_files(read, start, scope.version):
+        link = files[found.name].link if found.name in files else None
+        yield _file_row(log, found, len(read.get(found.name, b"")), link)
 
 
 def _odd_files(

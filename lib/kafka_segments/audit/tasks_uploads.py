@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from kafka_segments.audit.decide.judgement import SNAPSHOT, IndexKind, IndexVerdict, Judgement
-from kafka_segments.audit.decide.log_files import judge_log_file
+from kafka_segments.audit.decide.log_files import judge_log_files
 from kafka_segments.audit.decide.tiered import judge_manifest, tiered_consequence
 from kafka_segments.audit.found_indexes import FoundIndexes
 from kafka_segments.audit.rows import Row, audit_row
+from kafka_segments.broker_rules.start_beside import LogAtStart
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.segment import SegmentRecovery
 from kafka_segments.sources.tiered_folder import Role, sort_objects
@@ -45,7 +46,7 @@ def upload_rows(
         data = found.files[suffix]
         if suffix in judged or data is None:
             continue
-        judgement = judge_log_file(file, data, version).judgement
+        judgement = next(judge_log_files({file: data}, LogAtStart(), version)).judgement
         consequence = tiered_consequence(judgement)
         yield audit_row(
             segment, found.names[suffix], base_offset, len(data), judgement, consequence

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.build.format_options import BuildCommand, chosen_format
 from kafka_segments.console.options import (
     ROOT,
@@ -12,13 +13,18 @@ from kafka_segments.console.options import (
     clock,
     follow_links_option,
     index_size_options,
+    kafka_version_option,
     load_settings,
+    most_vanished_option,
     run,
     shared_options,
     source_option,
 )
 from kafka_segments.console.strict_options import INT
 from kafka_segments.errors import UsageError
+from kafka_segments.retention.command_options import config_file_options, load_configs
+
+_OLDEST = "2.0"  # since then recovery's bytes have been the same
 
 if TYPE_CHECKING:
     from kafka_segments.build.options import BuildOptions
@@ -39,6 +45,8 @@ if TYPE_CHECKING:
     " with all index files missing. The loads also give .snapshot and leader-epoch-checkpoint.",
 )
 @index_size_options
+@kafka_version_option("Whose recovery the index files are to be of, 2.0 or later")
+@config_file_options
 @click.option(
     "--check",
     type=click.Choice(["full", "headers", "index"]),
@@ -67,11 +75,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Read the cluster's own topics into their tables, too: see `internals`.",
 )
+@most_vanished_option
 @shared_options
 def build(**options: Any) -> None:
     """Scan segments, write their index files, merge the tables.
 
-    Only segments that are new or changed are read. The result is one row a segment read.
+    Only segments that are new or changed are read. The result is one row a segment read. Exit
+    status 1: damage, files that were not taken, a missing segment, or a source without any.
     """
     run(lambda: _build(**options), verbose=options["verbose"])
 
@@ -85,16 +95,20 @@ def _build(
     now_ms: int | None,
     output: str,
     dry_run: bool,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
     index_dir: str | None,
     set_aside: str | None,
     index_interval_bytes: int | None,
     segment_index_bytes: int | None,
     check: str,
     mode: str,
+    kafka_version: str,
     has_internals: bool,
     has_digests: bool,
     **options: Any,
 ) -> int:
+    version = parse_version(kafka_version, oldest=_OLDEST)
     if has_internals and dry_run:
         raise UsageError("--internals has no dry run: leave it or --dry-run out")
     settings = load_settings(
@@ -108,10 +122,20 @@ def _build(
     from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
     from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.topic_sizes import TopicSizes  # noqa: PLC0415
 
+    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    configs = load_configs(
+        settings,
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        warehouse=root,
+        now_ms=moment,
+    )
     build_options = BuildOptions(
         sources=tuple(map(absolute_uri, sources)),
-        warehouse=absolute_uri(warehouse),
+        warehouse=root,
+        sizes=TopicSizes(configs),
         recovery=RecoveryOptions(
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
@@ -120,7 +144,8 @@ def _build(
         ),
         mode=RecoveryMode(mode),
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=moment,
+        kafka_version=version,
         index_format=chosen_format(options),
         index_dir=None if index_dir is None else absolute_uri(index_dir),
         set_aside=None if set_aside is None else absolute_uri(set_aside),

@@ -5,7 +5,7 @@ against each other. A tree or a table too large for one process is left to Spark
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kafka_segments.build.options import BuildOptions
@@ -13,6 +13,7 @@ from kafka_segments.build.summary import BuildSummary
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.missing import Lost, refuse_lost
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
@@ -37,6 +38,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
 
     Raises:
         SourceError: a source that cannot be listed.
+        VanishedError: as of ``plan_build``.
     """
     if options.is_first_look:  # what it leaves alone depends on more than fingerprints
         return None
@@ -59,24 +61,33 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     to_scan = [
         row
         for key, row in found
-        if options.full or key not in known or known[key].fingerprint != _fingerprint(row, options)
+        if options.full
+        or key not in known
+        or known[key].fingerprint != _fingerprint(key, row, options)
     ]
+    gone = _vanished(known, {key for key, _ in found}, listed)
+    lost = _lost(known, gone, listed, options)
+    refuse_lost(lost, most_percent=options.most_vanished, what="segments")
+    with_segments = {row.source for _, row in found}
+    empty = tuple(source for source in options.sources if source not in with_segments)
     not_taken = sum(row.kind in kinds.NOT_TAKEN for row in listed)
-    left_over = sum(row.kind == kinds.LEFT_OVER for row in listed)
+    left_over, passed_over = (sum(row.kind == kind for row in listed) for kind in kinds.HARMLESS)
     return BuildSummary(
         run_id="",
         segments_found=len(found),
         segments_scanned=len(to_scan),
         segments_unchanged=len(found) - len(to_scan),
-        segments_vanished=_count_vanished(known, {key for key, _ in found}, listed),
+        segments_vanished=len(gone),
         segments_damaged=0,
         segments_open=0,
         files_unrecognized=not_taken,
         files_left_over=left_over,
+        files_passed_over=passed_over,
         bytes_scanned=sum(row.size_bytes or 0 for row in to_scan),
-        findings=not_taken - left_over,
+        findings=not_taken - left_over - passed_over + len(empty),
         seconds=time.monotonic() - started,
         seconds_by_step={},
+        empty_sources=empty,
     )
 
 
@@ -119,23 +130,43 @@ def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def _fingerprint(row: Listed, options: BuildOptions) -> str:
+def _fingerprint(key: tuple[Any, ...], row: Listed, options: BuildOptions) -> str:
+    cluster, broker_id, _, topic, *_ = key
     depends_on = [row.size_bytes, row.mtime_ns]
     if options.index_format.needs_next:
         depends_on.append(row.next_base_offset)
     parts = [str(value) for value in depends_on if value is not None]
-    return "/".join([*parts, options.fingerprint_of_options()])
+    return "/".join([*parts, options.fingerprint_of_options(cluster, broker_id, topic)])
 
 
-def _count_vanished(
+def _vanished(
     known: dict[tuple[Any, ...], _Known], found: set[tuple[Any, ...]], listed: Sequence[Listed]
-) -> int:
-    """Count the known segments that are gone, but for those that may lie where none could look."""
+) -> list[_Known]:
+    """Return the known segments that are gone, but for those that may lie where none could look."""
     unseen = tuple(f"{_path(row)}/" for row in listed if row.kind in kinds.UNSEEN)
-    return sum(
-        not row.is_gone and key not in found and not f"{row.path}/".startswith(unseen)
+    return [
+        row
         for key, row in known.items()
-    )
+        if not row.is_gone and key not in found and not f"{row.path}/".startswith(unseen)
+    ]
+
+
+def _lost(
+    known: dict[tuple[Any, ...], _Known],
+    gone: Sequence[_Known],
+    listed: Sequence[Listed],
+    options: BuildOptions,
+) -> Iterator[Lost]:
+    """Count as ``count_lost`` does."""
+    folders = {_folder(_path(row)) for row in listed if row.kind == kinds.SEGMENT}
+    lost = [row for row in gone if _folder(row.path) not in folders]
+    for source in options.sources:
+        before = sum(not row.is_gone and lies_in(row.path, source) for row in known.values())
+        yield Lost(source, before, sum(lies_in(row.path, source) for row in lost))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _path(row: Listed) -> str:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.formats import ALL_SUFFIXES
-from kafka_segments.index.log import LoadOptions, RecoveryMode, SegmentVerdict
+from kafka_segments.index.log import LoadOptions, LogFiles, RecoveryMode, SegmentVerdict
+from kafka_segments.index.log_damages import ends_below
 from kafka_segments.index.log_load import LogLoad
 from kafka_segments.index.log_recovery import fold_of
 from kafka_segments.index.offset_index import encode_offset_index
@@ -21,6 +22,7 @@ from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.wire.names import (
     OFFSET_INDEX_SUFFIX,
@@ -46,6 +48,7 @@ class FoldOptions(NamedTuple):
     sources: tuple[str, ...]
     recovery: RecoveryOptions
     output: IndexOutput | None
+    sizes: TopicSizes | None = None
 
 
 class FoldedSegment(NamedTuple):
@@ -97,14 +100,16 @@ class FoldedLog:
         self._new_fold = partial(fold_of, options.mode, settings, self._read_again, self._reaches)
         self._fold = self._new_fold()
         self._load = self._fold if isinstance(self._fold, LogLoad) else None
-        self._recovery = options.recovery
+        cluster, broker_id, _, topic, *_ = first.key
+        self._recovery = recovery_of(options.recovery, options.sizes, cluster, broker_id, topic)
         self._publisher = publisher
         self._folder = (first.source, first.relative_path)
         self._snapshots: set[str] = set()
         self._places: dict[int, tuple[str, int]] = {}  # by base offset: file, where in it
         self._pieces: dict[int, int] = {}  # the split segment's base offset, by the piece's
         self._recoverer: SegmentRecoverer | None = None
-        self._pending: _Decided | None = None  # the last one that the log goes on after
+        self._log_start = first.log_start_offset
+        self._pending: list[_Decided] = []  # the last one that the log goes on after, and ...
         self._overflowed: list[FoldedSegment] = []  # that may be split ...
         self._before: list[FoldedSegment] = []  # ... and what lies before the last of them
         self._held: list[tuple[int, int, Piece | None, _Held]] = []  # to take, the highest first
@@ -139,6 +144,10 @@ class FoldedLog:
         self._overflowed, self._before = [], []
         is_met = bool(overflowed) and not self._stops_before(overflowed[0], before)
         for segment in overflowed:
+            split = self._pieces.get(_base_offset(segment))
+            if split is not None:
+                yield segment, _overwritten(split)
+                continue
             self._hold(segment, (self._split(segment) or []) if is_met else [])
         for segment in before:
             yield from self._take_fitting(segment)
@@ -153,13 +162,18 @@ class FoldedLog:
         return isinstance(first_try, LogLoad) and first_try.has_stopped()
 
     def _decided(self, segment: FoldedSegment, verdict: SegmentVerdict) -> Iterator[_Decided]:
-        """Yield what is decided; the last sound segment waits for the end of the log."""
+        """Yield what is decided; the last sound segment waits for the end of the log.
+
+        So do all that begin below the log start, until one begins there or above: if the log ends
+        below its start, all of them go.
+        """
         if verdict.damage is not None:
             yield segment, verdict
             return
-        if self._pending is not None:
-            yield self._pending
-        self._pending = segment, verdict
+        if self._load is None or _base_offset(segment) >= self._log_start:
+            yield from self._pending
+            self._pending = []
+        self._pending.append((segment, verdict))
 
     def _hold(self, segment: FoldedSegment, pieces: list[Piece]) -> None:
         held = _Held(segment, pieces, [])
@@ -241,7 +255,7 @@ class FoldedLog:
         except (OSError, FileChangedError):
             return segment.producers
 
-    def _reaches(self, segment: SegmentSummary, offset: int) -> bool:
+    def _reaches(self, segment: SegmentSummary, offset: int | None) -> bool:
         """Look up an offset as a load does at its end; if the file is gone, it counts as found."""
         try:
             with self._opened(segment) as read_into:
@@ -300,17 +314,43 @@ class FoldedLog:
         yield from self._take_split()
         yield from self._take_held(_MAX_OFFSET)
         files = self._fold.finish()
-        if self._pending is not None:
-            segment, verdict = self._pending
-            yield segment, self._refused(segment, files.refused) if files.refused else verdict
+        yield from self._ended(files)
         if self._publisher is None or self._load is None:
             return
-        if files.leader_epochs is None:
+        if files.leader_epochs is None or files.begins_at is not None:
             self._snapshots.clear()
         for offset, data in files.snapshots.items():
             self._snapshot(offset, data)
         self._publisher.publish_named(*self._folder, {LEADER_EPOCHS: files.leader_epochs})
         self._publisher.remove_others(*self._folder, SNAPSHOT_SUFFIX, keep=self._snapshots)
+
+    def _ended(self, files: LogFiles) -> Iterator[_Decided]:
+        """Yield what has waited for the end of the log."""
+        pending, self._pending = self._pending, []
+        if files.begins_at is not None:
+            damage = ends_below(files.begins_at)
+            for segment, _ in pending:
+                yield segment, self._refused(segment, damage)
+            self._begin_anew(files.begins_at)
+            return
+        if pending and files.refused is not None:
+            segment, _ = pending.pop()
+            pending.append((segment, self._refused(segment, files.refused)))
+        yield from pending
+
+    def _begin_anew(self, base_offset: int) -> None:
+        """Publish the index files of the empty segment that a log begins with where it starts.
+
+        None beside the segments: a broker makes its own.
+        """
+        publisher = self._publisher
+        if publisher is None:
+            return
+        for piece in self._pieces:
+            publisher.withdraw(*self._folder, piece, ALL_SUFFIXES, is_new=True)
+        if not publisher.is_beside_segments():
+            files = {OFFSET_INDEX_SUFFIX: b"", TIME_INDEX_SUFFIX: b"", TXN_INDEX_SUFFIX: None}
+            publisher.publish(*self._folder, base_offset, files)
 
     def _refused(self, segment: FoldedSegment, damage: Damage) -> SegmentVerdict:
         """Take back the index files of the segment at whose end the load fails."""

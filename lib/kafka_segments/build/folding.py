@@ -45,6 +45,7 @@ def fold_changed_logs(
     fold = FoldOptions(
         mode=options.mode,
         recovery=options.scan_recovery(),
+        sizes=options.sizes,
         now_ms=options.now_ms,
         expiration_ms=options.producer_id_expiration_ms,
         sources=options.sources,

@@ -9,9 +9,37 @@ from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id
 from kafka_segments.storage.folder_lock import refuse_locked
+from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.topic_sizes import unknown_topics
 from kafka_segments.wire.names import INDEX_SUFFIXES
 
+_MOST_NAMED = 3
 _INDEX_FILE = f"^[0-9]{{20}}({'|'.join(map(re.escape, INDEX_SUFFIXES))})$"
+
+
+def check_sizes_known(listed: DataFrame, configs: TopicConfigs) -> None:
+    """Refuse to write beside segments of topics whose index settings nothing tells.
+
+    A file that is longer than a topic's segment.index.bytes keeps its broker from starting.
+
+    Needs: rows of ``list_sources``, with cluster and broker_id.
+
+    Raises:
+        UsageError: the topics, and where their settings can come from.
+    """
+    topics = listed.where(F.col("kind") == kinds.SEGMENT).select("cluster", "topic").distinct()
+    unknown = unknown_topics(configs, ((row["cluster"], row["topic"]) for row in topics.collect()))
+    if unknown:
+        named = ", ".join(sorted({topic for _, topic in unknown})[:_MOST_NAMED])
+        more = "" if len(unknown) <= _MOST_NAMED else f" and {len(unknown) - _MOST_NAMED} more"
+        raise UsageError(
+            f"--in-place: index.interval.bytes and segment.index.bytes of {named}{more} are not"
+            " known, and a broker does not start on an index file that is longer than its topic"
+            " allows: give --topic-configs (what kafka-configs --describe --entity-type topics"
+            " prints), or read the cluster's metadata log first (build --internals without"
+            " --in-place), or give both --index-interval-bytes and --segment-index-bytes if they"
+            " hold for all topics"
+        )
 
 
 def check_in_place(listed: DataFrame) -> None:

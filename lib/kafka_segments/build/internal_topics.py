@@ -23,6 +23,7 @@ def read_internal_topics(spark: SparkSession, options: BuildOptions) -> int:
         cluster=options.cluster,
         broker_id=options.broker_id,
         follow_links=options.follow_links,
+        most_vanished=options.most_vanished,
     )
     with ExitStack() as caches:
         reading = run_internals(spark, InternalsOptions(options.warehouse, origin), caches)

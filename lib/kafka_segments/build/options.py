@@ -4,14 +4,18 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafka_segments.broker_rules.versions import DEFAULT_VERSION, Version
+from kafka_segments.build.decide.unchanged import OptionsInWords
 from kafka_segments.errors import UsageError
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.index.index_format import IndexFormat
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery_options import INDEX, RecoveryOptions
+from kafka_segments.sources.missing import MOST_VANISHED
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
 from kafka_segments.storage.uris import folders_below, join_uri, last_component, lies_in
+from kafka_segments.topic_sizes import IndexSizes, TopicSizes, recovery_of
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 
@@ -21,6 +25,10 @@ class BuildOptions:
     """Options of a build. URIs are absolute; ``now_ms`` is the run's clock.
 
     ``is_first_look``: segments are read as a whole only where their index files do not tell.
+    ``most_vanished``: percent of the segments known below a source that may be gone with their
+    whole logs; where more are, the build stops.
+    ``sizes``: the index settings of each topic; None: those of ``recovery`` hold for all.
+    ``kafka_version``: whose recovery it is. From 2.0 on all write the same bytes.
 
     Raises:
         UsageError: sources that overlap, a source and a target of which one lies in the other, or
@@ -42,6 +50,9 @@ class BuildOptions:
     full: bool = False
     follow_links: bool = False
     is_first_look: bool = False
+    most_vanished: int = MOST_VANISHED
+    sizes: TopicSizes | None = None
+    kafka_version: Version = DEFAULT_VERSION
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -97,29 +108,40 @@ class BuildOptions:
         """How segments are checked, in the word of the option."""
         return INDEX if self.is_first_look else self.recovery.checked
 
-    def fingerprint_of_options(self) -> str:
-        """Return a text of all options that the result of a scan depends on.
+    def sizes_of(self, cluster: str, broker_id: int, topic: str) -> IndexSizes:
+        """Return the index settings of a topic on a broker."""
+        recovery = recovery_of(self.recovery, self.sizes, cluster, broker_id, topic)
+        return IndexSizes(recovery.index_interval_bytes, recovery.segment_index_bytes)
 
-        ``tables.fingerprints`` finds the index interval in it.
+    @property
+    def fingerprint_around(self) -> tuple[str, str]:
+        """Return what a fingerprint says of the options before and after the index settings.
+
+        The result of a scan depends on them. ``tables.fingerprints`` finds the interval between.
         """
-        recovery = self.recovery
         target = "in-place" if self.in_place else self.index_dir or "tables"
-        digests = ("digests",) if recovery.digest_bits else ()
-        return "/".join(
-            (
-                str(self.index_format),
-                str(recovery.index_interval_bytes),
-                str(recovery.segment_index_bytes),
-                self.check,
-                self.mode,
-                target,
-                *digests,
-            )
-        )
+        digests = ("digests",) if self.recovery.digest_bits else ()
+        return str(self.index_format), "/".join((self.check, self.mode, target, *digests))
+
+    @property
+    def fingerprint_in_words(self) -> OptionsInWords:
+        """Return what a fingerprint says of the options, of all segments or of a topic's."""
+        if self.sizes is not None and self.sizes.vary:
+            return self.fingerprint_of_options
+        return self.fingerprint_of_options("", -1, "")
+
+    def fingerprint_of_options(self, cluster: str, broker_id: int, topic: str) -> str:
+        """Return what a fingerprint says of the options for a segment of a topic."""
+        before, after = self.fingerprint_around
+        return f"{before}/{self.sizes_of(cluster, broker_id, topic).text}/{after}"
 
     def scan_recovery(self) -> RecoveryOptions:
         """Return how segments are recovered: on their own, or as parts of a load."""
-        return replace(self.recovery, is_load=self.mode != RecoveryMode.SEGMENT)
+        return replace(
+            self.recovery,
+            is_load=self.mode != RecoveryMode.SEGMENT,
+            finds_indexes=self.mode == RecoveryMode.LOADER_UNCLEAN,
+        )
 
     def index_output(self, run_id: str) -> IndexOutput | None:
         """Return where index files go; None if none are written."""
@@ -160,6 +182,7 @@ class BuildOptions:
             "index_interval_bytes": self.recovery.index_interval_bytes,
             "segment_index_bytes": self.recovery.segment_index_bytes,
             "recovery": self.mode.value,
+            "kafka_version": ".".join(map(str, self.kafka_version)),
             "producer_id_expiration_ms": self.producer_id_expiration_ms,
             "check": self.check,
             "digests": self.recovery.digest_bits > 0,

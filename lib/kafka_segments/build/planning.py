@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 from kafka_segments.build.decide import plan as decide
 from kafka_segments.build.decide.unchanged import COMPARED, Identity, of_logs, without_unchanged
 from kafka_segments.build.decide.unchanged import lies_below as lies_below_here
+from kafka_segments.build.decide.vanished import count_lost
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds
@@ -21,7 +22,9 @@ from kafka_segments.sources.list import (
     list_on,
     list_rest,
     listed_frame,
+    sources_without_segments,
 )
+from kafka_segments.sources.missing import Lost, refuse_lost
 from kafka_segments.spark.few_rows import MOST_ROWS, can_work_here, expect_many_rows
 from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
 from kafka_segments.spark.local_rows import frame_of_known, known_rows
@@ -29,9 +32,11 @@ from kafka_segments.spark.packing import Load
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
+from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.upgrades import with_new_columns
+from kafka_segments.topic_sizes import SIZES
 
 _MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
 """Rows of a listing, and bytes of it to be read, up to which a build works on few rows.
@@ -69,6 +74,7 @@ class BuildWork(NamedTuple):
         retouched: how many segments became or ceased to be the active one.
         vanished: the rows of ``segments`` that were not found again; None if there are none.
         vanished_count: how many these are.
+        empty_sources: those below which no segment was found.
     """
 
     listed: DataFrame
@@ -80,6 +86,7 @@ class BuildWork(NamedTuple):
     retouched: int = 0
     vanished: DataFrame | None = None
     vanished_count: int = 0
+    empty_sources: tuple[str, ...] = ()
 
     @property
     def to_scan(self) -> int:
@@ -104,7 +111,20 @@ def plan_build(
 
     Raises:
         SourceError: a source cannot be listed.
+        VanishedError: below one more is gone than the options allow.
     """
+    work = _planned(warehouse, options, now=now, caches=caches)
+    if work.vanished is not None and work.known is not None:
+        found = work.listed.where(F.col("kind") == kinds.SEGMENT)
+        counted = count_lost(work.known, work.vanished, found, options.sources)
+        lost = (Lost(**row.asDict()) for row in counted.collect())
+        refuse_lost(lost, most_percent=options.most_vanished, what="segments")
+    return work
+
+
+def _planned(
+    warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
+) -> BuildWork:
     here = list_here(options.sources, follow_links=options.follow_links)
     unlike = _without_unchanged(here, warehouse, options)
     if unlike is not None:
@@ -115,18 +135,21 @@ def plan_build(
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     listed = _identified(listed, options)
-    found = _segments_of(listed)
+    found = _segments_of(listed, warehouse.spark, options)
     known = _known(warehouse, options)
+    empty = sources_without_segments(options.sources, here, listed)
     if known is not None:
         plan = _held_against(known, found, listed, options, caches=caches)
         if decide.KNOWN in plan.counted:
-            return plan.work(listed, loads, known, now=now)
+            work = plan.work(listed, loads, known, now=now)
+            return work._replace(empty_sources=empty)
     return BuildWork(
         listed=listed,
         listed_loads=loads,
         known=None,
         planned=found.transform(_plan_scan(None, options)),
         load=loads.get(kinds.SEGMENT, Load()),
+        empty_sources=empty,
     )
 
 
@@ -164,7 +187,7 @@ def _without_unchanged(
     unlike = without_unchanged(
         here.rows,
         rows,
-        options=options.fingerprint_of_options(),
+        options=options.fingerprint_in_words,
         needs_next=options.index_format.needs_next,
         identity=Identity(options.cluster, options.broker_id),
     )
@@ -191,7 +214,13 @@ def _planned_of_few(
     listed = _identified(listed_frame(warehouse.spark, unlike.listed), options)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
-    plan = _held_against(unlike.known, _segments_of(listed), listed, options, caches=caches)
+    plan = _held_against(
+        unlike.known,
+        _segments_of(listed, warehouse.spark, options),
+        listed,
+        options,
+        caches=caches,
+    )
     known = unlike.known
     if not plan.is_needless:
         plan = plan._replace(gone=held_if_few(plan.gone))
@@ -203,7 +232,8 @@ def _planned_of_few(
         rows = of_logs(unlike.here.rows, changed)
         listed = _identified(listed_frame(warehouse.spark, rows), options)
         known = _rows_below(warehouse, options)
-    return plan.work(listed, loads, known, now=now)
+    empty = sources_without_segments(options.sources, unlike.here, listed)
+    return plan.work(listed, loads, known, now=now)._replace(empty_sources=empty)
 
 
 def _identified(listed: DataFrame, options: BuildOptions) -> DataFrame:
@@ -212,8 +242,12 @@ def _identified(listed: DataFrame, options: BuildOptions) -> DataFrame:
     return held_if_few(listed.transform(identify))
 
 
-def _segments_of(listed: DataFrame) -> DataFrame:
-    return listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
+def _segments_of(listed: DataFrame, spark: SparkSession, options: BuildOptions) -> DataFrame:
+    """Return the segments of a listing, with the index settings of their topics if these vary."""
+    found = listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
+    if options.sizes is None or not options.sizes.vary:
+        return found
+    return found.transform(with_topic_configs(spark, options.sizes.configs, SIZES))
 
 
 class _Plan(NamedTuple):
@@ -289,11 +323,20 @@ def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:
 def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:
     return decide.plan_scan(
         known,
-        options=options.fingerprint_of_options(),
+        options=_options_in_words(options),
         full=options.full,
         is_first_look=options.is_first_look,
         needs_next=options.index_format.needs_next,
     )
+
+
+def _options_in_words(options: BuildOptions) -> Column | str:
+    """Return what fingerprints say of the options, by the columns of ``_segments_of``."""
+    in_words = options.fingerprint_in_words
+    if isinstance(in_words, str):
+        return in_words
+    before, after = options.fingerprint_around
+    return F.concat_ws("/", F.lit(before), *SIZES, F.lit(after))
 
 
 def _refuse_missing_sources(listed: DataFrame) -> None:

@@ -1,20 +1,28 @@
 """What ``build`` says of itself on stderr; it needs no Spark."""
 
-import sys
 from collections.abc import Iterator
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
+from kafka_segments.console.lines import say
 from kafka_segments.index.formats import KAFKAS_OWN
+from kafka_segments.sources.missing import no_segments
 from kafka_segments.storage.index_files import IndexOutput
+
+_MOST_MISSING = 10
 
 
 def _not_taken(done: BuildSummary) -> Iterator[str]:
     """Yield lines about damage and other files: those to look at, and those any broker leaves."""
     damaged = done.segments_damaged - done.segments_open
-    unrecognized = done.files_unrecognized - done.files_left_over
+    unrecognized = done.files_unrecognized - done.files_left_over - done.files_passed_over
     if damaged:
         yield f"{damaged} damaged segments: column damage of table segments"
+    if done.segments_forbidden:
+        yield (
+            f"{done.segments_forbidden} segments not read for want of permission, e.g."
+            f" {done.forbidden_why}"
+        )
     if done.segments_open:
         yield (
             f"{done.segments_open} segments end as a running broker leaves them, torn or"
@@ -27,6 +35,19 @@ def _not_taken(done: BuildSummary) -> Iterator[str]:
             f"{done.files_left_over} files left over, which a broker resolves at its start: no"
             " finding, table unrecognized_files has them"
         )
+    if done.files_passed_over:
+        yield (
+            f"{done.files_passed_over} files that are none of Kafka's, which a broker passes over:"
+            " no finding, table unrecognized_files has them"
+        )
+
+
+def _missing(done: BuildSummary) -> Iterator[str]:
+    """Yield lines about segments that are missing between two others."""
+    for path, found in done.missing[:_MOST_MISSING]:
+        yield f"{path}: {found}; put it back from a backup or another replica"
+    if len(done.missing) > _MOST_MISSING:
+        yield f"{len(done.missing) - _MOST_MISSING} more segments are missing: `audit` names them"
 
 
 def _would_write(options: BuildOptions) -> Iterator[str]:
@@ -54,8 +75,8 @@ def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> 
             f"{done.segments_looked_at} of them by a first look, {done.segments_doubted} as a whole"
             " because it was not enough: columns checked, checked_why of table segments"
         )
-    if done.segments_found == 0:
-        lines.append(f"no segments under {', '.join(options.sources)}")
+    lines += map(no_segments, done.empty_sources)
+    lines += _missing(done)
     lines += _not_taken(done)
     if not dry_run:
         output: IndexOutput | None = options.index_output(done.run_id)
@@ -67,4 +88,5 @@ def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> 
         lines.append(f"tables: {options.warehouse}")
     elif done.segments_scanned:
         lines += _would_write(options)
-    sys.stderr.write("\n".join(lines) + "\n")
+    for line in lines:
+        say(line)

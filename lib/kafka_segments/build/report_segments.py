@@ -1,14 +1,13 @@
 """What ``build`` prints of the segments that it read."""
 
-import sys
-
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from rich.markup import escape
 from rich.table import Table as RichTable
 
 from kafka_segments.build.summary import BuildSummary
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.console.lines import print_line
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows, utc
+from kafka_segments.console.tables import cluster_column
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 
@@ -46,11 +45,13 @@ def print_segments(spark: SparkSession, warehouse: str, done: BuildSummary, outp
 
 
 def _print_table(segments: DataFrame) -> None:
-    rows = segments.select(*_SHOWN).take(MOST_ROWS_SHOWN + 1)
+    rows = segments.select("cluster", *_SHOWN).take(MOST_ROWS_SHOWN + 1)
     if not rows:
         return
+    heading, cluster_of = cluster_column(rows)
     table = RichTable(box=None, pad_edge=False)
     for name in (
+        *heading,
         "topic-partition",
         "base offset",
         "next offset",
@@ -62,21 +63,22 @@ def _print_table(segments: DataFrame) -> None:
         "time index",
         "damage",
     ):
-        is_text = name in ("topic-partition", "largest timestamp (UTC)", "damage")
+        is_text = name in ("cluster", "topic-partition", "largest timestamp (UTC)", "damage")
         table.add_column(name, justify="left" if is_text else "right", overflow="fold")
     for row in rows[:MOST_ROWS_SHOWN]:
         damage = row["damage"]
         table.add_row(
-            escape(f"{row['topic']}-{row['partition']}"),
+            *map(cell, cluster_of(row)),
+            cell(f"{row['topic']}-{row['partition']}"),
             *(_number(row[name]) for name in _SHOWN[2:7]),
             utc(row["largest_timestamp_ms"]),
             _number(row["index_entries"]),
             _number(row["time_index_entries"]),
-            "" if damage is None else escape(_damage(damage)),
+            "" if damage is None else cell(_damage(damage)),
         )
     console().print(table)
     if len(rows) > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: table segments has them, --output csv prints them all\n")
+        print_line("… and more: table segments has them, --output csv prints them all")
 
 
 def _damage(damage: Row) -> str:

@@ -12,7 +12,8 @@ from kafka_segments.build.decide import folding as decide_folding
 from kafka_segments.build.decide.plan import SCAN
 from kafka_segments.build.entry_files import EntryParts, make_folders
 from kafka_segments.build.folding import FoldedLogs, fold_changed_logs
-from kafka_segments.build.in_place import check_in_place
+from kafka_segments.build.in_place import check_in_place, check_sizes_known
+from kafka_segments.build.missing_segments import MissingSegment, find_missing
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.planning import BuildWork, plan_build
 from kafka_segments.build.scanner import ScanOptions
@@ -105,6 +106,8 @@ class Build:
             self._note("list")
             if self._options.in_place:
                 check_in_place(work.listed)
+                if self._options.sizes is not None:
+                    check_sizes_known(work.listed, self._options.sizes.configs)
             tables = BuildTables(self._warehouse, self._options, self._run_id, work)
             tables.make(pool)
             scanned = self._scan(work, caches) if work.to_scan else None
@@ -121,7 +124,8 @@ class Build:
                 self._note("fold")
             self._write(tables, scanned, folded, totals, pool)
             self._note("tables")
-            summary = self._summary(work, totals)
+            missing = find_missing(self._warehouse, self._options, work)
+            summary = self._summary(work, totals, missing)
             self._append_run(summary)
         _LOG.info(
             "built segments=%s scanned=%s damaged=%s bytes=%s seconds=%.1f",
@@ -177,6 +181,7 @@ class Build:
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(
             recovery=self._options.scan_recovery(),
+            sizes=self._options.sizes,
             output=self._options.index_output(self._run_id),
             index_format=self._options.index_format,
             entries=self._entries_folder(),
@@ -215,13 +220,16 @@ class Build:
             entries = EntryParts(self._spark, self._entries_folder(), totals.entry_parts)
         tables.write(scanned, folded, entries, pool)
 
-    def _summary(self, work: BuildWork, totals: Totals) -> BuildSummary:
+    def _summary(
+        self, work: BuildWork, totals: Totals, missing: tuple[MissingSegment, ...] = ()
+    ) -> BuildSummary:
         return summarize(
             work,
             totals,
             run_id=self._run_id,
             seconds=time.monotonic() - self._started,
             steps=self._steps,
+            missing=missing,
         )
 
     def _append_run(self, summary: BuildSummary) -> None:

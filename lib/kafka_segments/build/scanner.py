@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kafka_segments.build.first_looks import FirstLooks, Looked
+from kafka_segments.build.right_files import BESIDE, RightFiles
 from kafka_segments.errors import FileChangedError
 from kafka_segments.index.first_look import FirstLook
 from kafka_segments.index.formats import KAFKAS_OWN
@@ -16,6 +17,8 @@ from kafka_segments.segments.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.files import OpenSegment, first_line, place
 from kafka_segments.storage.in_turn import FilesInTurn
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.storage.permissions import is_forbidden
+from kafka_segments.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.wire.names import TXN_INDEX_SUFFIX
 from kafka_segments.wire.tiered_names import tiered_log_of
 
@@ -23,7 +26,8 @@ from kafka_segments.wire.tiered_names import tiered_log_of
 class ScanOptions(NamedTuple):
     """How segments are scanned; the options cross to the executors.
 
-    ``output`` is None if no index files are written. ``entries`` is the folder that the index
+    ``output`` is None if no index files are written. ``sizes``: the index settings of each topic;
+    None: those of ``recovery`` hold for all. ``entries`` is the folder that the index
     entries go to (``entry_files``); None if they go nowhere. ``is_first_look``: what can be known
     without reading a segment is all that is asked for.
     """
@@ -33,6 +37,7 @@ class ScanOptions(NamedTuple):
     index_format: IndexFormat = KAFKAS_OWN
     entries: str | None = None
     is_first_look: bool = False
+    sizes: TopicSizes | None = None
 
 
 class Scanned(NamedTuple):
@@ -60,11 +65,13 @@ class SegmentScanner:
     """Scans segments one after another; its buffers are made once a task."""
 
     def __init__(self, options: ScanOptions) -> None:
-        self._recoverer = SegmentRecoverer(options.recovery)
+        self._recovery, self._sizes = options.recovery, options.sizes
+        self._recoverers: dict[RecoveryOptions, SegmentRecoverer] = {}
         self._checked = options.recovery.checked
         self._looks = FirstLooks(options.recovery) if options.is_first_look else None
         self._publisher = None if options.output is None else IndexPublisher(options.output)
         self._format = FormatFiles(options.index_format)
+        self._right = RightFiles()
         self._files = FilesInTurn()
         self._reads_all = options.recovery.check_crc and not options.is_first_look
 
@@ -86,6 +93,7 @@ class SegmentScanner:
         name: str,
         base_offset: int,
         *,
+        topic: tuple[str, int, str] = ("", -1, ""),
         around: Around | None = None,
         gone: Sequence[str] = (),
         is_active: bool = False,
@@ -94,9 +102,9 @@ class SegmentScanner:
         """Recover a segment, or take a first look at it; return what publishes its index files.
 
         The store is asked meanwhile whether the segment is unchanged: begin the next one first. A
-        file that cannot be read is a ``Scanned`` with damage, not an exception. ``gone`` has
-        the suffixes of index files of another format, which are removed. ``looked`` is the first
-        look, if it has been taken already.
+        file that cannot be read is a ``Scanned`` with damage, not an exception. ``topic``: its
+        cluster, broker id and name. ``gone`` has the suffixes of index files of another format,
+        which are removed. ``looked`` is the first look, if it has been taken already.
         """
         file = place(source).child(relative_path, name)
         doubt = None
@@ -107,7 +115,19 @@ class SegmentScanner:
                     return partial(_known_by, looked)
                 doubt = looked.doubt
             with self._files.open(file) as segment:
-                recovery, files, damage = self._recover(segment, base_offset, around or Around())
+                settings = recovery_of(self._recovery, self._sizes, *topic)
+                recovery, files, damage = self._recover(
+                    settings, segment, base_offset, around or Around()
+                )
+                if self._publisher is not None and self._publisher.is_beside_segments():
+                    files = self._right.left_out(
+                        files,
+                        self._publisher.found(source, relative_path, base_offset, BESIDE),
+                        recovery,
+                        segment.read_into,
+                        base_offset=base_offset,
+                        settings=settings,
+                    )
             check = self._files.begin_check(segment)
         except (OSError, FileChangedError) as error:
             return partial(_unread, error)
@@ -139,13 +159,16 @@ class SegmentScanner:
         return finish
 
     def _recover(
-        self, segment: OpenSegment, base_offset: int, around: Around
+        self, settings: RecoveryOptions, segment: OpenSegment, base_offset: int, around: Around
     ) -> tuple[SegmentRecovery, Files, Damage | None]:
-        recovery = self._recoverer.recover(
+        if settings not in self._recoverers:
+            self._recoverers[settings] = SegmentRecoverer(settings)
+        recovery = self._recoverers[settings].recover(
             segment.read_into,
             size_bytes=segment.size_bytes,
             base_offset=base_offset,
             fetched_at=segment.fetched_at,
+            written_bytes=segment.written_bytes,
         )
         if self._publisher is None:
             return recovery, {}, recovery.damage
@@ -164,7 +187,8 @@ def _unread(error: OSError | FileChangedError) -> Scanned:
         return Scanned(None, Damage(DamageKind.VANISHED, 0, message))
     if isinstance(error, FileChangedError):
         return Scanned(None, Damage(DamageKind.CHANGED, error.position, str(error)))
-    return Scanned(None, Damage(DamageKind.UNREADABLE, 0, first_line(error)))
+    kind = DamageKind.NOT_PERMITTED if is_forbidden(error) else DamageKind.UNREADABLE
+    return Scanned(None, Damage(kind, 0, first_line(error)))
 
 
 def in_turn(begun: Iterable[Callable[[], Scanned]]) -> Iterator[Scanned]:

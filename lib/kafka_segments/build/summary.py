@@ -11,6 +11,7 @@ from kafka_segments.sources import kinds
 if TYPE_CHECKING:  # a dry run needs no Spark
     from pyspark.sql import DataFrame
 
+    from kafka_segments.build.missing_segments import MissingSegment
     from kafka_segments.build.planning import BuildWork
 
 
@@ -20,9 +21,13 @@ class BuildSummary:
 
     ``segments_damaged`` counts the segments with damage, ``segments_open`` those of them that end
     as a running broker leaves them. ``files_left_over`` are those of ``files_unrecognized`` that a
-    broker resolves at its start. ``segments_looked_at`` are known by a first look,
-    ``segments_doubted`` were read as a whole because one was not enough. ``findings`` counts what
-    someone must look at: the other damaged segments and the other unrecognized files.
+    broker resolves at its start, ``files_passed_over`` those that it passes over.
+    ``segments_looked_at`` are known by a first look, ``segments_doubted`` were read as a whole
+    because one was not enough. ``segments_forbidden`` may not be read by this user, for which
+    ``forbidden_why`` has an example; they are not among the damaged. ``missing`` are segments that
+    lack between two others of a log that was not compacted. ``findings`` counts what someone must
+    look at: the other damaged segments, the forbidden ones, the other unrecognized files, the
+    missing segments, and ``empty_sources``, below which there is no segment.
     """
 
     run_id: str
@@ -34,12 +39,17 @@ class BuildSummary:
     segments_open: int
     files_unrecognized: int
     files_left_over: int
+    files_passed_over: int
     bytes_scanned: int
     findings: int
     seconds: float
     seconds_by_step: dict[str, float]
     segments_looked_at: int = 0
     segments_doubted: int = 0
+    segments_forbidden: int = 0
+    forbidden_why: str | None = None
+    empty_sources: tuple[str, ...] = ()
+    missing: "tuple[MissingSegment, ...]" = ()
 
 
 class Totals(NamedTuple):
@@ -50,6 +60,8 @@ class Totals(NamedTuple):
     bytes: int = 0
     looked_at: int = 0
     doubted: int = 0
+    forbidden: int = 0
+    forbidden_why: str | None = None
     entry_parts: tuple[str, ...] = ()
     has_transactions: bool = False
 
@@ -65,12 +77,18 @@ def totals_of(scanned: "DataFrame | None") -> Totals:
 
 
 def summarize(
-    work: "BuildWork", totals: Totals, *, run_id: str, seconds: float, steps: dict[str, float]
+    work: "BuildWork",
+    totals: Totals,
+    *,
+    run_id: str,
+    seconds: float,
+    steps: dict[str, float],
+    missing: "tuple[MissingSegment, ...]" = (),
 ) -> BuildSummary:
     """Return what a build did; ``steps`` has the seconds of each step."""
     found = work.listed_count(kinds.SEGMENT)
     not_taken = work.listed_count(*kinds.NOT_TAKEN)
-    left_over = work.listed_count(kinds.LEFT_OVER)
+    left_over, passed_over = map(work.listed_count, kinds.HARMLESS)
     return BuildSummary(
         run_id=run_id,
         segments_found=found,
@@ -78,15 +96,27 @@ def summarize(
         segments_unchanged=found - work.to_scan,
         segments_vanished=work.vanished_count,
         segments_damaged=totals.damaged,
-        segments_open=totals.damaged - totals.findings,
+        segments_open=totals.damaged - (totals.findings - totals.forbidden),
         files_unrecognized=not_taken,
         files_left_over=left_over,
+        files_passed_over=passed_over,
         bytes_scanned=totals.bytes,
-        findings=totals.findings + not_taken - left_over,
+        findings=(
+            totals.findings
+            + not_taken
+            - left_over
+            - passed_over
+            + len(work.empty_sources)
+            + len(missing)
+        ),
         seconds=seconds,
         seconds_by_step=steps,
         segments_looked_at=totals.looked_at,
         segments_doubted=totals.doubted,
+        segments_forbidden=totals.forbidden,
+        forbidden_why=totals.forbidden_why,
+        empty_sources=work.empty_sources,
+        missing=missing,
     )
 
 

@@ -145,6 +145,7 @@ def _begin(
         row["relative_path"],
         row["name"],
         row["base_offset"],
+        topic=(row["cluster"], row["broker_id"], row["topic"]),
         around=Around(row["next_base_offset"], row["mtime_ns"] // _NS_A_MS),
         gone=[FOREIGN_SUFFIXES[format_before]] if format_before in FOREIGN_SUFFIXES else (),
         is_active=row["is_active"],

@@ -10,6 +10,7 @@ from kafka_segments.compact.decide.actions import IndexAction
 from kafka_segments.compact.decide.leftovers import find_leftovers
 from kafka_segments.compact.decide.thinning import IndexBytes, compact_files
 from kafka_segments.errors import SetAsideError
+from kafka_segments.storage.durable_files import older_temporaries
 from kafka_segments.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.storage.kept_files import KeptFiles
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
@@ -30,11 +31,15 @@ class CompactedFile:
 
 @dataclass
 class FolderChanges:
-    """What compaction found in a folder; ``waiting``: files that only a broker may resolve."""
+    """What compaction found in a folder.
+
+    ``waiting``: files that only a broker may resolve. ``unfinished``: those of runs that died.
+    """
 
     changes: list[CompactedFile] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,13 @@ class FolderCompactor:
         root: The folder that all of them lie below.
         set_aside: Keeps the files that are changed; None: nothing is changed, only said.
         index_interval_bytes: Entries that lie closer together are thinned; None: none are.
+        unfinished_before_ns: Temporary files of ours that are older are removed.
     """
 
     root: str
     set_aside: KeptFiles | None
     index_interval_bytes: int | None
+    unfinished_before_ns: int = 0
 
     def compact(self, folder: str, *, base_offsets: Set[int] | None = None) -> FolderChanges:
         """Remove the files that are left over; trim and thin the others.
@@ -67,6 +74,7 @@ class FolderCompactor:
         kept = names - set(left_over.removable)
         indexed = sorted({int(m[1]) for name in kept if (m := _INDEX.fullmatch(name))})
         try:
+            self._remove_unfinished(Path(folder), found)
             for name, why in left_over.removable.items():
                 found.changes.append(self._remove(os.path.join(folder, name), why))
             for base_offset in indexed:
@@ -80,6 +88,13 @@ class FolderCompactor:
         except OSError as error:
             found.problems.append(f"{error.filename or folder}: {error.strerror or error}")
         return found
+
+    def _remove_unfinished(self, folder: Path, found: FolderChanges) -> None:
+        """Remove what our own killed runs left half written: there is nothing in it to keep."""
+        for path in older_temporaries(folder, before_ns=self.unfinished_before_ns):
+            found.unfinished.append(str(path))
+            if self.set_aside is not None:
+                path.unlink(missing_ok=True)
 
     def _remove(self, path: str, why: IndexAction) -> CompactedFile:
         size = Path(path).lstat().st_size

@@ -1,15 +1,13 @@
 """What ``compact`` prints."""
 
-import csv
-import json
-import sys
 from collections import Counter
 
 from rich.table import Table as RichTable
 
 from kafka_segments.compact.folder_compactor import CompactedFile
 from kafka_segments.compact.run import CompactSummary
-from kafka_segments.console.output import console
+from kafka_segments.console.lines import print_csv, print_json, say
+from kafka_segments.console.output import cell, console
 from kafka_segments.storage.kept_files import Undone
 
 _COLUMNS = ("path", "action", "bytes_before", "bytes_after")
@@ -19,11 +17,11 @@ def print_compact(summary: CompactSummary, output: str) -> None:
     """Print files by action, and tables; as JSON lines or CSV every file that was changed."""
     if output == "json":
         for change in summary.changes:
-            sys.stdout.write(json.dumps(_row(change)) + "\n")
+            print_json(_row(change))
     elif output == "csv":
-        writer = csv.DictWriter(sys.stdout, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(map(_row, summary.changes))
+        print_csv(_COLUMNS)
+        for change in summary.changes:
+            print_csv(_row(change).values())
     else:
         _print_table(summary)
 
@@ -46,11 +44,11 @@ def _print_table(summary: CompactSummary) -> None:
         after[change.action] += change.bytes_after
     for action in sorted(files):
         sizes = (before[action], after[action], before[action] - after[action])
-        table.add_row(f"index files: {action}", str(files[action]), "", *map(str, sizes))
+        table.add_row(cell(f"index files: {action}"), str(files[action]), "", *map(str, sizes))
     for done in summary.tables:
         counts = (done.files_before, done.files_after, done.bytes_before, done.bytes_after)
         saved = done.bytes_before - done.bytes_after
-        table.add_row(f"table {done.table}", *map(str, counts), str(saved))
+        table.add_row(cell(f"table {done.table}"), *map(str, counts), str(saved))
     if table.row_count:
         console().print(table)
 
@@ -64,17 +62,21 @@ def print_summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> Non
         lines.append(f"kept in {set_aside}/{done.run_id}; to put back: --undo {done.run_id}")
     if done.stale_builds:
         lines.append(f"{len(done.stale_builds)} folders left by builds that died")
+    if done.unfinished:
+        lines.append(f"{len(done.unfinished)} unfinished files of runs that died")
     lines.extend(
         f"{path}: left to the broker, which completes it at start" for path in done.waiting
     )
     lines.extend(f"not done: {problem}" for problem in done.problems)
     if dry_run:
         lines.append("tables are left out of a dry run")
-    sys.stderr.write("\n".join(lines) + "\n")
+    for line in lines:
+        say(line)
 
 
 def print_undone(result: Undone) -> None:
     """Say on stderr what an undo put back."""
     lines = [f"put back {result.restored} files"]
-    lines.extend(f"{path}: changed since, left as it is" for path in result.left)
-    sys.stderr.write("\n".join(lines) + "\n")
+    lines.extend(result.left)
+    for line in lines:
+        say(line)

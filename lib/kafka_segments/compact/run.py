@@ -19,12 +19,14 @@ from kafka_segments.compact.decide.index_folders import (
 )
 from kafka_segments.compact.folder_compactor import CompactedFile, FolderCompactor
 from kafka_segments.compact.stale_builds import remove_stale_builds
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.errors import UsageError
+from kafka_segments.sources.missing import no_segments
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.spark.settings import settings_meanwhile
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.folder_lock import held_log_dirs, warehouse_lock
-from kafka_segments.storage.kept_files import KeptFiles, Undone, read_manifest, undo
+from kafka_segments.storage.kept_files import Kept, KeptFiles, Undone, read_notes, undo
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables import catalog as tables
@@ -34,6 +36,7 @@ from kafka_segments.wire.checkpoints import LOCK
 
 LEAST_VACUUM_HOURS = 168
 _HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS  # a run that died that long ago does not finish its files
 _TABLES_AT_ONCE = 4
 _OPTIMIZE = "spark.databricks.delta.optimize."
 _TASKS_A_TABLE = 8
@@ -105,6 +108,7 @@ class CompactSummary:
     problems: list[str] = field(default_factory=list)
     tables: list[TableChange] = field(default_factory=list)
     stale_builds: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
 
 
 def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
@@ -130,6 +134,7 @@ def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
             summary.changes.extend(found.changes)
             summary.waiting.extend(found.waiting)
             summary.problems.extend(found.problems)
+            summary.unfinished.extend(found.unfinished)
         summary.stale_builds.extend(
             remove_stale_builds(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
         )
@@ -147,7 +152,8 @@ def run_undo(options: CompactOptions, *, run_id: str) -> Undone:
     folder = join_uri(options.set_aside_root(), run_id)
     with ExitStack() as locks:
         locks.enter_context(warehouse_lock(options.warehouse, alone=True))
-        roots = {str(Path(note.path).parents[1]) for note in read_manifest(folder)}
+        notes = [note for note in read_notes(folder) if isinstance(note, Kept)]
+        roots = {str(Path(note.path).parents[1]) for note in notes}
         locks.enter_context(held_log_dirs(sorted(roots)))
         return undo(folder)
 
@@ -157,15 +163,17 @@ def _folders(
 ) -> Iterator[tuple[FolderCompactor, str, set[int] | None]]:
     """Yield each partition's folder with its compactor and its segments' base offsets."""
     set_aside = join_uri(options.set_aside_root(), run_id)
+    by_root = len(options.sources) + (options.index_dir is not None) > 1
 
     def compactor(below: str) -> FolderCompactor:
-        kept = None if options.dry_run else KeptFiles(set_aside)
-        return FolderCompactor(below, kept, options.index_interval_bytes)
+        kept = None if options.dry_run else KeptFiles(set_aside, by_root=by_root)
+        day_ago_ns = (options.now_ms - _DAY_MS) * 1_000_000
+        return FolderCompactor(below, kept, options.index_interval_bytes, day_ago_ns)
 
     for source in options.sources:
         if _is_compacted(*next(os.walk(source), (source, [], []))):
             raise UsageError(f"--source {source} is a partition's folder: give its log directory")
-        for folder in _partition_folders(source):
+        for folder in _told_if_none(source):
             yield compactor(source), folder, None
     if options.index_dir is not None:
         rows = stream_rows(_known_folders(root, options, options.index_dir))
@@ -181,6 +189,15 @@ def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
     ]
     if not options.dry_run:
         locks.enter_context(held_log_dirs(log_dirs))
+
+
+def _told_if_none(source: str) -> Iterator[str]:
+    """Yield the partitions' folders of a source; say so if there is none."""
+    number = 0
+    for number, folder in enumerate(_partition_folders(source), 1):  # noqa: B007
+        yield folder
+    if not number:
+        tell_not_known([no_segments(source)])
 
 
 def _partition_folders(top: str) -> Iterator[str]:

@@ -28,13 +28,13 @@ def _latency(
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
-    from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
+    from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del now_ms, verbose
-    asked = LatencyOptions(absolute_uri(warehouse), LogChoice(**choice))
+    asked = LatencyOptions(absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice))
     with (
         spark_session("kafka-segments latency", root=ROOT) as spark,
         few_rows(spark, of=asked.warehouse),

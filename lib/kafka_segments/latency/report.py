@@ -1,11 +1,11 @@
 """What ``latency`` prints."""
 
-import sys
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.spark.held import held
@@ -31,14 +31,14 @@ def print_latency(measured: DataFrame, output: str) -> int:
         negative, unread = measured.agg(*findings).collect()[0]
         by_hour = measured.where("hour_ms IS NOT NULL").drop("unread_segments")
         if output == "table" and by_hour.isEmpty():
-            sys.stderr.write("no batch v2 with LogAppendTime: the latency cannot be told\n")
+            say("no batch v2 with LogAppendTime: the latency cannot be told")
         else:
             ordered = by_hour.orderBy("cluster", "topic", "hour_ms")
             print_result(ordered, output, names=_NAMES, cells=_cells)
         if unread:
-            sys.stderr.write(
+            say(
                 f"{unread} segments not read to their end, their rest is not measured: see column"
-                " damage of table segments, then build again\n"
+                " damage of table segments, then build again"
             )
         return (negative or 0) + (unread or 0)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ROOT,
     ExitStatus,
@@ -189,10 +190,9 @@ def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics,
         without="settings, topic ids and replicas are not taken from there",
     )
     for held, _ in found:
-        click.echo(
+        say(
             f"ids, replicas and settings of {len(held.ids)} topics taken from the metadata log of"
             f" cluster {cluster_in_words(held.cluster)}, {moment_text(now_ms)}",
-            err=True,
         )
     return found
 

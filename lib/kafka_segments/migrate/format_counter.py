@@ -7,12 +7,13 @@ import numpy as np
 from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.wire import batches as wire
 from kafka_segments.wire import header_layout as layout
-from kafka_segments.wire.codecs import DecompressionError, Decompressor
+from kafka_segments.wire.codecs import Decompressor
 from kafka_segments.wire.failures import OK
 from kafka_segments.wire.filling import new_failure
 from kafka_segments.wire.messages import check_messages
 from kafka_segments.wire.reading import ReadInto
 from kafka_segments.wire.sections import Int64s, decompressed_records
+from kafka_segments.wire.streams import DecompressionError
 
 _UNKNOWN = -1
 _V0_TYPE, _CREATE_TIME, _LOG_APPEND_TIME = 0, 1, 2

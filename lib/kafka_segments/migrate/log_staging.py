@@ -16,10 +16,10 @@ from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegmen
 from kafka_segments.migrate.segment_staging import check_unchanged, other_end, read_part
 from kafka_segments.migrate.staged_log import (
     FolderFiles,
-    Manifest,
+    LogManifest,
     StagedLog,
-    read_manifest,
-    write_manifest,
+    log_state,
+    manifest_of,
 )
 from kafka_segments.storage.backups import FileState, state_of
 from kafka_segments.storage.durable_files import (
@@ -31,6 +31,8 @@ from kafka_segments.storage.durable_files import (
 )
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.folder_exchange import check_exchange
+from kafka_segments.storage.local_folder import as_text, is_text
+from kafka_segments.storage.manifests import write_manifest
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.wire.names import (
     LOG_SUFFIX,
@@ -71,7 +73,7 @@ class LogToStage(NamedTuple):
         return [entry for entry in entries if not (is_cut and entry.name.endswith(_OF_PRODUCERS))]
 
 
-def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
+def finish_log(log: LogToStage, rules: MigrationRules) -> LogManifest:
     """Complete the staged folder of a log and give it its name; leave a finished one alone.
 
     1. Closed logs that do not change are hard links to the same file. All other files are copies: a
@@ -89,16 +91,16 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
         OSError: the file system refused a step; run it again.
     """
     staged = log.log
-    if staged.other.is_dir() and staged.manifest.exists():
+    if log_state(staged).is_staged:
         shutil.rmtree(staged.parts, ignore_errors=True)
-        return read_manifest(staged)
+        return manifest_of(staged)
     _check_folder(log)
     check_exchange(staged.parts)
     remove_temporaries(staged.root, name=staged.manifest.name)
     remove_temporaries(staged.unfinished)
     parts = [read_part(segment) for segment in log.segments]
-    known = {file.name: file for before, _ in parts for file in before}
-    written = {file.name: file for _, files in parts for file in files}
+    known = {file.name: file for part in parts for file in part.before}
+    written = {file.name: file for part in parts for file in part.written}
     _carry_over(log, written)
     _add_state_files(log, rules)
     own_like(staged.unfinished, staged.folder)
@@ -107,8 +109,10 @@ def finish_log(log: LogToStage, rules: MigrationRules) -> Manifest:
     after = _folder_files(staged.unfinished, {**carried, **written})
     for segment in log.segments:
         check_unchanged(segment)
-    manifest = Manifest(before, after)
-    name_folder(staged.unfinished, staged.other, note=lambda: write_manifest(staged, manifest))
+    manifest = LogManifest(folder=str(staged.folder), before=before, after=after)
+    name_folder(
+        staged.unfinished, staged.other, note=lambda: write_manifest(staged.manifest, manifest)
+    )
     shutil.rmtree(staged.parts)
     return manifest
 
@@ -121,6 +125,8 @@ def _check_folder(log: LogToStage) -> None:
             raise SetAsideError(
                 entry, "no plain file: move it out of the log's folder, then stage again"
             )
+        if not is_text(entry.name):
+            raise SetAsideError(folder, f"{as_text(entry.name)}: its name is no UTF-8, rename it")
         if parse_segment_name(entry.name) is not None and entry.name not in planned:
             raise SetAsideError(entry, "it was not there when its log was planned: plan again")
 
@@ -198,4 +204,4 @@ def _folder_files(folder: Path, known: dict[str, FileState]) -> FolderFiles:
         if file is None or (file.size_bytes, file.mtime_ns) != (stat.st_size, stat.st_mtime_ns):
             file = state_of(entry)
         files.append(file)
-    return FolderFiles(folder.stat().st_ino, tuple(files))
+    return FolderFiles(inode=folder.stat().st_ino, files=tuple(files))

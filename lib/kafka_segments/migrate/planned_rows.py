@@ -1,25 +1,57 @@
-"""Rows of a plan in the executors: turn them into segments, and add columns to them."""
+"""Rows of a plan: turn them into logs and segments, and add columns to them in the executors."""
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import pyarrow as pa
+from pydantic import Field, model_validator
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.migrate.decide.actions import SegmentAction
+from kafka_segments.migrate.planned_log import PLANS, PlannedRoot
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
+from kafka_segments.storage.manifests import Count, Int64
+from kafka_segments.storage.plan_rows import PlannedFile, planned_row
 
 Row = dict[str, Any]
 _Made = TypeVar("_Made")
 _ROWS_A_BATCH = 1_000
 
 
+class _PlannedSegmentRow(PlannedFile, PlannedRoot):
+    next_base_offset: Count | None
+    size_bytes: Count
+    mtime_ns: Int64
+    action: Annotated[SegmentAction, Field(strict=False)]
+    cut_bytes: Count | None
+    log_start_offset: Count
+    topic_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$")] | None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.next_base_offset is not None and self.next_base_offset <= self.base_offset:
+            raise ValueError(f"next_base_offset: {self.next_base_offset}, no higher one")
+        if (self.cut_bytes or 0) > self.size_bytes:
+            raise ValueError(f"cut_bytes: {self.cut_bytes} of {self.size_bytes}")
+        return self
+
+
 def planned_segment(row: Row) -> PlannedSegment:
-    """Return the segment that a row of a plan describes."""
+    """Return the segment that a row of a plan describes.
+
+    Raises:
+        SetAsideError: as of ``planned_row``.
+    """
+    planned_row(row, _PlannedSegmentRow, table=PLANS)
+    return listed_segment(row)
+
+
+def listed_segment(row: Row) -> PlannedSegment:
+    """Return the segment of a row that was made just now."""
     return PlannedSegment(
         path=Path(row["path"]),
         root=Path(row["root"]),

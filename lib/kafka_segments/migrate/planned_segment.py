@@ -4,8 +4,11 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from kafka_segments.errors import SetAsideError
 from kafka_segments.index.kip33_index import WithoutTimestamps
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS
 from kafka_segments.index.recovery_options import RecoveryOptions
@@ -13,8 +16,10 @@ from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.staged_log import StagedLog
 from kafka_segments.segments.conversion import ConversionOptions
 from kafka_segments.segments.format_files import Around
+from kafka_segments.storage.manifests import first_error
 
 _NS_A_MS = 1_000_000
+_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -33,13 +38,15 @@ class MigrationRules:
         cut_damaged: Bytes that recovery would cut off stay behind; else their log is refused.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     without_timestamps: WithoutTimestamps = WithoutTimestamps.EMPTY
     convert: bool = False
     mtime_for_none: bool = False
-    max_message_bytes: int | None = None
-    index_interval_bytes: int = 4096
-    segment_index_bytes: int = 10 * 1024 * 1024
-    producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    max_message_bytes: Annotated[int, Field(ge=0, le=_MOST)] | None = None
+    index_interval_bytes: Annotated[int, Field(ge=0, le=_MOST)] = 4096
+    segment_index_bytes: Annotated[int, Field(ge=4, le=_MOST)] = 10 * 1024 * 1024
+    producer_id_expiration_ms: Annotated[int, Field(ge=1, le=_MOST)] = DEFAULT_EXPIRATION_MS
     cut_damaged: bool = False
 
     @property
@@ -60,10 +67,16 @@ class MigrationRules:
     @classmethod
     @cache
     def of(cls, text: str) -> "MigrationRules":
-        """Return the rules that a plan keeps."""
-        described = json.loads(text)
-        rule = WithoutTimestamps(described["without_timestamps"])
-        return cls(**{**described, "without_timestamps": rule})
+        """Return the rules that a plan keeps.
+
+        Raises:
+            SetAsideError: they are none.
+        """
+        try:
+            return TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError as error:
+            reason = f"{first_error(error)}; plan again"
+            raise SetAsideError("column rules of the plan", reason) from None
 
 
 class PlannedSegment(NamedTuple):

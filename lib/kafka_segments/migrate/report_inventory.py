@@ -1,14 +1,14 @@
 """What ``migrate inventory`` prints."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
-from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows, utc
+from kafka_segments.console.lines import print_line
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows, utc
+from kafka_segments.console.tables import or_dash
 from kafka_segments.migrate.decide import inventory as decided
 from kafka_segments.migrate.run_inventory import Inventory
 from kafka_segments.spark.collected import collect_together
@@ -134,11 +134,11 @@ def _print(
     for name in names:
         table.add_column(name, justify="right" if name in _NUMBERS else "left")
     for row in found[:MOST_ROWS_SHOWN]:
-        table.add_row(*(escape("-" if cell is None else str(cell)) for cell in cells(row)))
+        table.add_row(*(cell(or_dash(value)) for value in cells(row)))
     console().print(table)
     if len(found) > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: --output csv prints them all\n")
-    sys.stdout.write("\n")
+        print_line("… and more: --output csv prints them all")
+    print_line("")
 
 
 def _sum_clients(segments: DataFrame) -> DataFrame:
@@ -151,10 +151,8 @@ def _sum_clients(segments: DataFrame) -> DataFrame:
 
 def _print_clients(found: Sequence[Row]) -> None:
     for row in sorted(found, key=lambda row: row["code"]):
-        sys.stdout.write(
-            f"clients: {row['code']} ({row['segments']} segments, {row['bytes']} bytes)\n"
-            f"  {CLIENTS[row['code']]}\n"
-        )
+        print_line(f"clients: {row['code']} ({row['segments']} segments, {row['bytes']} bytes)")
+        print_line(f"  {CLIENTS[row['code']]}")
 
 
 def _sum_obstacles(obstacles: DataFrame) -> DataFrame:
@@ -165,14 +163,13 @@ def _sum_obstacles(obstacles: DataFrame) -> DataFrame:
 
 def _print_obstacles(found: Sequence[Row]) -> None:
     if not found:
-        sys.stdout.write("nothing stands in the way of a 4.x broker\n")
+        print_line("nothing stands in the way of a 4.x broker")
     for row in sorted(found, key=lambda row: (not row["is_blocking"], row["code"])):
         _print_obstacle(row)
 
 
 def _print_obstacle(row: Row) -> None:
     mark = "blocks" if row["is_blocking"] else "note"
-    sys.stdout.write(
-        f"{mark}: {row['code']} ({row['count']}, e.g. {row['example']})\n"
-        f"  {row['obstacle']}\n  action: {row['action']}\n"
-    )
+    print_line(f"{mark}: {row['code']} ({row['count']}, e.g. {row['example']})")
+    print_line(f"  {row['obstacle']}")
+    print_line(f"  action: {row['action']}")

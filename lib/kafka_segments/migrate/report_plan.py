@@ -1,13 +1,11 @@
 """What ``migrate plan`` prints."""
 
-import sys
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from rich.markup import escape
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
-from kafka_segments.console.tables import made_table, print_table
+from kafka_segments.console.lines import say
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, print_rows, print_text
+from kafka_segments.console.tables import cluster_column, made_table, print_table
 from kafka_segments.migrate.decide.actions import SegmentAction
 
 
@@ -34,19 +32,19 @@ def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) 
         SegmentAction.REFUSE: "are refused",
     }
     counts = ", ".join(f"{totals[action]} {words}" for action, words in done.items())
-    sys.stderr.write(
+    say(
         f"{totals['segments']} segments, {totals['bytes']} bytes: {counts};"
-        f" {totals['expected_bytes']} bytes after\n"
+        f" {totals['expected_bytes']} bytes after"
     )
     if totals["cut_bytes"]:
-        sys.stderr.write(f"{totals['cut_bytes']} bytes stay behind, as recovery cuts them off\n")
+        say(f"{totals['cut_bytes']} bytes stay behind, as recovery cuts them off")
     _print_refused(planned)
     if totals[SegmentAction.CONVERT]:
-        sys.stderr.write("replicas elsewhere must be converted with the same options\n")
+        say("replicas elsewhere must be converted with the same options")
     if dry_run:
-        sys.stderr.write("no plan written\n")
+        say("no plan written")
     else:
-        sys.stderr.write(f"plan {plan_id}; next: migrate stage --plan {plan_id}\n")
+        say(f"plan {plan_id}; next: migrate stage --plan {plan_id}")
     return int(totals[SegmentAction.REFUSE])
 
 
@@ -61,16 +59,16 @@ def _print_refused(planned: DataFrame) -> None:
         .take(MOST_ROWS_SHOWN + 1)
     )
     for log in logs[:MOST_ROWS_SHOWN]:
-        sys.stderr.write(
-            f"refused: {log['folder']} of broker {log['broker_id']}: {log['reason']}\n"
-        )
+        say(f"refused: {log['folder']} of broker {log['broker_id']}: {log['reason']}")
     if len(logs) > MOST_ROWS_SHOWN:
-        sys.stderr.write("refused: … and more\n")
+        say("refused: … and more")
 
 
 def _print_segments(planned: DataFrame) -> None:
     rows = planned.orderBy("log_dir", "topic", "partition", "base_offset").take(MOST_ROWS_SHOWN + 1)
+    heading, cluster_of = cluster_column(rows)
     table = made_table(
+        *heading,
         "broker>",
         "log directory",
         "topic-partition",
@@ -82,16 +80,17 @@ def _print_segments(planned: DataFrame) -> None:
     )
     for row in rows[:MOST_ROWS_SHOWN]:
         table.add_row(
+            *map(cell, cluster_of(row)),
             str(row["broker_id"]),
-            escape(row["log_dir"]),
-            escape(f"{row['topic']}-{row['partition']}"),
+            cell(row["log_dir"]),
+            cell(f"{row['topic']}-{row['partition']}"),
             str(row["base_offset"]),
-            row["action"],
+            cell(row["action"]),
             str(row["size_bytes"]),
             str(row["expected_bytes"]),
-            escape(row["reason"]),
+            cell(row["reason"]),
         )
     print_table(table, len(rows))
     hazards = planned.select(F.explode("hazards").alias("hazard")).groupBy("hazard").count()
     for row in hazards.orderBy(F.desc("count"), "hazard").take(MOST_ROWS_SHOWN):
-        console().print(escape(f"! {row['hazard']} (segments: {row['count']})"))
+        print_text(f"! {row['hazard']} (segments: {row['count']})")

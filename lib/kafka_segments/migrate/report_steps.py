@@ -1,9 +1,9 @@
 """What the steps of ``migrate`` print: stage, verify, apply, rollback and status."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import print_records
 from kafka_segments.migrate.log_step import LogStep
 
@@ -16,7 +16,7 @@ def print_steps(steps: Iterable[LogStep], output: str) -> Counter[str]:
         logs[step.status] += 1
         size_bytes[step.status] += step.bytes
     counts = (f"{logs[status]} {status} ({size_bytes[status]} bytes)" for status in sorted(logs))
-    sys.stderr.write(f"logs: {', '.join(counts) or 'none'}\n")
+    say(f"logs: {', '.join(counts) or 'none'}")
     return logs
 
 

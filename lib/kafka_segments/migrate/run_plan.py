@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.migrate.decide.assignment import with_assignment
 from kafka_segments.migrate.decide.listing import (
@@ -121,7 +122,7 @@ def run_plan(
 def _planned(
     spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack, tell: TellLoad
 ) -> DataFrame:
-    listed, loads = list_sources(spark, options.sources, caches)
+    listed, loads = list_sources(spark, options.sources, caches, on_empty=tell_not_known)
     if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
     load = loads.get(kinds.SEGMENT, Load())

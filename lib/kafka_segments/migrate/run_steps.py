@@ -11,22 +11,30 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.migrate.decide import steps as decide
-from kafka_segments.migrate.decide.actions import Step
+from kafka_segments.migrate.decide.actions import NOTED, Step
 from kafka_segments.migrate.log_step import (
+    Log,
     LogStep,
     reached,
-    staged_log,
     step_of,
     tried,
     why_unverified,
 )
-from kafka_segments.migrate.staged_log import Side, log_state, put_back, put_in_place
+from kafka_segments.migrate.planned_log import staged_log
+from kafka_segments.migrate.staged_log import (
+    Side,
+    check_put_back,
+    check_put_in_place,
+    log_state,
+    put_back,
+    put_in_place,
+)
 from kafka_segments.migrate.tasks_steps import (
     finish_logs,
     mark_staged,
@@ -38,6 +46,7 @@ from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.folder_lock import lock_or_reason
 from kafka_segments.storage.space import check_space
+from kafka_segments.tables.bounded import total
 from kafka_segments.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
@@ -202,7 +211,7 @@ class Migration:
         ``.log`` files are compared by size and mtime alone.
         """
 
-        def act(log: Row) -> LogStep:
+        def act(log: Log) -> LogStep:
             staged = staged_log(log)
             refusal = why_unverified(log)
             if refusal is not None:
@@ -210,6 +219,7 @@ class Migration:
             if log_state(staged).side is Side.AFTER:
                 return step_of(log, "in place already")
             if not execute:
+                check_put_in_place(staged, by_mtime=by_mtime)
                 return step_of(log, "would swap in")
             put_in_place(staged, by_mtime=by_mtime)
             return step_of(log, Outcome.DONE)
@@ -225,12 +235,13 @@ class Migration:
         ``discard``: also where segments have changed since. ``by_mtime``: as of ``apply``.
         """
 
-        def act(log: Row) -> LogStep:
+        def act(log: Log) -> LogStep:
             staged = staged_log(log)
             state = log_state(staged)
             if state.side is Side.BEFORE:
                 return step_of(log, "in place already")
             if not execute:
+                check_put_back(staged, discard=discard, by_mtime=by_mtime)
                 return step_of(log, "would swap back")
             put_back(staged, discard=discard, by_mtime=by_mtime)
             return step_of(log, Outcome.DONE)
@@ -240,16 +251,17 @@ class Migration:
     def status(self) -> Iterator[LogStep]:
         """Yield for each log which folder is in place, and what the last steps did."""
         yield from self._refused()
-        for log in stream_rows(self._planned("NOT is_migrated").orderBy(*LOG_KEYS)):
+        for log in _streamed(self._planned("NOT is_migrated").orderBy(*LOG_KEYS)):
             if log["problem"] is None:
                 yield step_of(log, "left alone", "there is nothing to do")
-        for log in stream_rows(self._logs("is_migrated")):
+        for log in _streamed(self._logs("is_migrated")):
             yield reached(log)
 
     def _segments(self) -> DataFrame:
         """Return the segments of logs that are migrated, packed into tasks by bytes."""
         segments = self._plan.where("is_migrated")
-        totals = segments.agg(F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0]
+        size_bytes = F.coalesce(total("size_bytes"), F.lit(0))
+        totals = segments.agg(F.count("*"), size_bytes).collect()[0]
         load = Load(*totals)
         tasks = count_tasks(load, cores=default_parallelism(self._spark))
         self._tell(load, tasks)
@@ -264,7 +276,7 @@ class Migration:
     def _refused(self) -> Iterator[LogStep]:
         """Yield the logs that the plan refuses: no step may skip them silently."""
         refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
-        for log in stream_rows(refused.orderBy(*LOG_KEYS)):
+        for log in _streamed(refused.orderBy(*LOG_KEYS)):
             yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
 
     def _planned(self, condition: str) -> DataFrame:
@@ -283,11 +295,11 @@ class Migration:
         )
 
     def _swap(
-        self, step: Step, act: Callable[[Row], LogStep], *, execute: bool
+        self, step: Step, act: Callable[[Log], LogStep], *, execute: bool
     ) -> Iterator[LogStep]:
-        logs = stream_rows(self._logs("is_migrated"))
+        logs = _streamed(self._logs("is_migrated"))
         for log_dir, group in itertools.groupby(logs, key=lambda log: str(log["log_dir"])):
-            done: list[tuple[Row, LogStep]] = []
+            done: list[tuple[Log, LogStep]] = []
             try:
                 with lock_or_reason(Path(log_dir)) as refusal:
                     for log in group:
@@ -298,8 +310,8 @@ class Migration:
                 if execute:
                     self._note_swaps(step, done)
 
-    def _note_swaps(self, step: Step, done: Sequence[tuple[Row, LogStep]]) -> None:
-        names = (*LOG_KEYS, "folder", "root", "segment_count", "size_bytes")
+    def _note_swaps(self, step: Step, done: Sequence[tuple[Log, LogStep]]) -> None:
+        names = (*LOG_KEYS, *NOTED)
         rows = [
             (*(log[name] for name in names), str(made.status), made.message) for log, made in done
         ]
@@ -312,7 +324,7 @@ class Migration:
         self._note(step, logs.transform(decide.with_outcomes))
         is_this = (F.col("run_id") == self._run_id) & (F.col("step") == step)
         events = self._tables.read(MIGRATION_EVENTS).where(is_this)
-        outcomes = stream_rows(events.orderBy(*LOG_KEYS))
+        outcomes = _streamed(events.orderBy(*LOG_KEYS))
         made = [step_of(log, log["status"], log["message"]) for log in outcomes]
         return [*self._refused(), *made]
 
@@ -330,3 +342,7 @@ class Migration:
                 }
             ),
         )
+
+
+def _streamed(rows: DataFrame) -> Iterator[Log]:
+    return (row.asDict() for row in stream_rows(rows))

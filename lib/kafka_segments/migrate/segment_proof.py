@@ -13,7 +13,7 @@ from kafka_segments.migrate.staged_log import (
     Side,
     StagedLog,
     log_state,
-    read_manifest,
+    manifest_of,
 )
 from kafka_segments.segments.digest import RecordDigest, RecordDigester
 from kafka_segments.storage.backups import FileState, state_of
@@ -120,11 +120,12 @@ def _folders(log: StagedLog) -> _Folders:
     state = log_state(log)
     if not state.is_staged or state.side is None:
         raise SetAsideError(log.folder, state.message)
-    manifest = read_manifest(log)
+    manifest = manifest_of(log)
     before, after = log.folder, log.other
     if state.side is Side.AFTER:
         before, after = after, before
-    known = ({file.name: file for file in side.files} for side in manifest)
+    sides = manifest.before, manifest.after
+    known = ({file.name: file for file in side.files} for side in sides)
     return _Folders(before, after, *known)
 
 

@@ -1,9 +1,9 @@
 """Write the files of one migrated segment into the unfinished folder of its log."""
 
-import json
 import os
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.index.recovery import SegmentRecoverer
@@ -11,14 +11,27 @@ from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.segments.converter import SegmentConverter
-from kafka_segments.storage.backups import FileState, state_of
+from kafka_segments.storage.backups import FileState, is_there, state_of
 from kafka_segments.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.storage.files import open_segment, place
+from kafka_segments.storage.manifests import Manifest, read_manifest, write_manifest
+from kafka_segments.storage.plain_files import check_folder, plain_status
 from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 Files = tuple[FileState, ...]
+
+
+class StagedPart(Manifest):
+    """What was noted when a segment was staged: its files before, and the new ones."""
+
+    remedy: ClassVar[str] = (
+        "nothing is staged: remove the log's .parts and .unfinished folders, then stage it again"
+    )
+
+    before: Files
+    written: Files
 
 
 class SegmentStager:
@@ -43,12 +56,11 @@ class SegmentStager:
         check_unchanged(segment)
         for folder in (segment.log.unfinished, segment.log.parts):
             folder.mkdir(parents=True, exist_ok=True)
+            check_folder(folder)
         before = _states(segment.path.parent, segment.base_offset)
         written = self._write(segment) if segment.action is not SegmentAction.KEEP else ()
         check_unchanged(segment)
-        sides = {"before": before, "written": written}
-        rows = {side: [file._asdict() for file in files] for side, files in sides.items()}
-        write_durably(_part(segment), json.dumps(rows).encode())
+        write_manifest(_part(segment), StagedPart(before=before, written=written))
 
     def _write(self, segment: PlannedSegment) -> Files:
         log = segment.path
@@ -121,18 +133,26 @@ def is_staged(segment: PlannedSegment) -> bool:
     return segment.log.other.exists() or _part(segment).exists()
 
 
-def read_part(segment: PlannedSegment) -> tuple[Files, Files]:
-    """Return what was noted when a segment was staged: its files before, and the new ones.
+def read_part(segment: PlannedSegment) -> StagedPart:
+    """Return what was noted when a segment was staged; the new files are there.
 
     Raises:
-        SetAsideError: the segment is not staged.
+        SetAsideError: the segment is not staged, or the note cannot be used.
     """
-    try:
-        found = json.loads(_part(segment).read_text("utf-8"))
-    except FileNotFoundError:
-        raise SetAsideError(segment.path, "it is not staged: run `migrate stage` again") from None
-    before, written = (tuple(FileState(**file) for file in found[side]) for side in found)
-    return before, written
+    path = _part(segment)
+    if not is_there(path):
+        raise SetAsideError(segment.path, "it is not staged: run `migrate stage` again")
+    part = read_manifest(path, StagedPart)
+    names = {file_name(segment.base_offset, suffix) for suffix in _SUFFIXES}
+    for folder, file in (
+        *((segment.path.parent, file) for file in part.before),
+        *((segment.log.unfinished, file) for file in part.written),
+    ):
+        if file.name not in names:
+            raise SetAsideError(path, f"{file.name!a} is none of its files; {part.remedy}")
+        if plain_status(folder / file.name).st_size != file.size_bytes:
+            raise SetAsideError(folder / file.name, f"not as {path} says; {part.remedy}")
+    return part
 
 
 def check_unchanged(segment: PlannedSegment) -> None:

@@ -55,7 +55,10 @@ class SegmentSurveyor:
         try:
             with open_segment(place(str(segment.path))) as opened:
                 recovery = self._recoverer.recover(
-                    opened.read_into, size_bytes=opened.size_bytes, base_offset=segment.base_offset
+                    opened.read_into,
+                    size_bytes=opened.size_bytes,
+                    base_offset=segment.base_offset,
+                    written_bytes=opened.written_bytes,
                 )
                 facts |= self._log_facts(recovery)
                 facts["unmodelled"] = _unmodelled(segment)

@@ -10,29 +10,37 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage import backups
-from kafka_segments.storage.backups import FileState
+from kafka_segments.storage.backups import FileState, is_there
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.folder_exchange import exchange_folders
+from kafka_segments.storage.manifests import Count, Manifest, Part, read_manifest
+from kafka_segments.storage.plain_files import check_folder
 from kafka_segments.wire.moments import mtime_text
 from kafka_segments.wire.names import LOG_SUFFIX
 
 _READERS = 4  # of files at once: hashlib lets go of the interpreter's lock
 
 
-class FolderFiles(NamedTuple):
+class FolderFiles(Part):
     """The files of a folder, and its inode."""
 
-    inode: int
+    inode: Count
     files: tuple[FileState, ...]
 
 
-class Manifest(NamedTuple):
+class LogManifest(Manifest):
     """Both folders of a log."""
 
+    remedy: ClassVar[str] = (
+        "nothing is swapped: the other folder lies beside it; stage the log again, or move the"
+        " folders by hand"
+    )
+    reads_unsigned: ClassVar[bool] = True
+
+    folder: str
     before: FolderFiles
     after: FolderFiles
 
@@ -82,38 +90,32 @@ class StagedLog(NamedTuple):
         return self.root / f"{self.folder.name}.json"
 
 
-def write_manifest(log: StagedLog, manifest: Manifest) -> None:
-    """Write the manifest of a log; it appears whole and is on disk."""
-    sides = {
-        name: {"inode": side.inode, "files": [file._asdict() for file in side.files]}
-        for name, side in manifest._asdict().items()
-    }
-    backups.write_manifest(log.manifest, {"folder": str(log.folder), **sides})
-
-
-def read_manifest(log: StagedLog) -> Manifest:
+def manifest_of(log: StagedLog) -> LogManifest:
     """Return the manifest of a log.
 
     Raises:
-        SetAsideError: the log has no manifest, or it cannot be parsed.
+        SetAsideError: the log has no manifest, it cannot be used, or is of another log.
     """
-    return backups.read_manifest(log.manifest, _parsed)
-
-
-def _parsed(manifest: Any) -> Manifest:
-    return Manifest(*(_side(manifest[name]) for name in Manifest._fields))
-
-
-def _side(side: Any) -> FolderFiles:
-    return FolderFiles(int(side["inode"]), tuple(FileState(**file) for file in side["files"]))
+    manifest = read_manifest(log.manifest, LogManifest)
+    if Path(manifest.folder).name != log.folder.name:  # a copy of the disk may lie elsewhere
+        reason = f"folder: found {manifest.folder!a}, {log.folder} expected; {manifest.remedy}"
+        raise SetAsideError(log.manifest, reason)
+    return manifest
 
 
 def log_state(log: StagedLog) -> LogState:
-    """Return which folder is in place; only what is on disk decides."""
-    if not log.other.is_dir() or not log.manifest.exists():
+    """Return which folder is in place; only what is on disk decides.
+
+    Raises:
+        SetAsideError: a folder is a link, or the manifest cannot be used.
+    """
+    for path in (log.root, log.folder, log.other, log.unfinished, log.parts):
+        if is_there(path):
+            check_folder(path)
+    if not is_there(log.other) or not is_there(log.manifest):
         begun = log.unfinished.exists() or log.parts.exists()
         return LogState(Side.BEFORE, False, "staging was begun" if begun else "nothing is staged")
-    manifest = read_manifest(log)
+    manifest = manifest_of(log)
     side = _side_in_place(log, manifest)
     if side is Side.AFTER:
         return LogState(side, True, _grown(log, manifest) or "migrated")
@@ -122,7 +124,7 @@ def log_state(log: StagedLog) -> LogState:
     return LogState(None, True, f"neither folder is as {log.manifest} says")
 
 
-def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
+def _side_in_place(log: StagedLog, manifest: LogManifest) -> Side | None:
     """Return which folder is in place: by the inodes, or in a copy of the disk by the files."""
     inodes = (log.folder.stat().st_ino if log.folder.is_dir() else -1, log.other.stat().st_ino)
     if inodes == (manifest.before.inode, manifest.after.inode):
@@ -136,19 +138,18 @@ def _side_in_place(log: StagedLog, manifest: Manifest) -> Side | None:
     return None
 
 
-def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
-    """Swap the migrated folder in; if it is in place already, do nothing.
+def check_put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
+    """Check that the migrated folder can be swapped in, unless it is in place already.
 
     The bytes of all its files must be those of the manifest. Logs that are the same file in both
     folders are not read: the swap does not change them. ``by_mtime``: no log is read.
 
     Raises:
         SetAsideError: a folder is not as it was staged.
-        OSError: the swap was refused; nothing has changed.
     """
     if _checked_state(log).side is Side.AFTER:
         return
-    manifest = read_manifest(log)
+    manifest = manifest_of(log)
     changed = difference(log.folder, manifest.before.files)
     if changed is not None:
         raise SetAsideError(log.folder, f"{changed} since it was staged: plan again")
@@ -157,23 +158,32 @@ def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
     )
     if spoilt is not None:
         raise SetAsideError(log.other, f"{spoilt} since it was staged: plan again")
-    exchange_folders(log.folder, log.other)
 
 
-def put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
-    """Swap the first folder back in; if it is in place already, do nothing.
+def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
+    """Swap the migrated folder in; if it is in place already, do nothing.
 
-    The migrated folder goes to where the first one was, so nothing is lost. Bytes are compared as
-    ``put_in_place`` does.
+    Raises:
+        SetAsideError: as of ``check_put_in_place``.
+        OSError: the swap was refused; nothing has changed.
+    """
+    check_put_in_place(log, by_mtime=by_mtime)
+    if log_state(log).side is Side.BEFORE:
+        exchange_folders(log.folder, log.other)
+
+
+def check_put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
+    """Check that the first folder can be swapped back in, unless it is in place already.
+
+    Bytes are compared as ``check_put_in_place`` does.
 
     Raises:
         SetAsideError: the first folder is not as it was. Or, unless ``discard``, segments have
             changed since the migration: their new records would be lost to consumers.
-        OSError: the swap was refused; nothing has changed.
     """
     if _checked_state(log).side is Side.BEFORE:
         return
-    manifest = read_manifest(log)
+    manifest = manifest_of(log)
     spoilt = difference(log.other, manifest.before.files) or _altered(
         log, manifest.before, by_mtime=by_mtime
     )
@@ -186,7 +196,20 @@ def put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
             f"{grown} since the migration: --discard-appended puts the first state back all the"
             f" same, what is there now then lies in {log.other}",
         )
-    exchange_folders(log.folder, log.other)
+
+
+def put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
+    """Swap the first folder back in; if it is in place already, do nothing.
+
+    The migrated folder goes to where the first one was, so nothing is lost.
+
+    Raises:
+        SetAsideError: as of ``check_put_back``.
+        OSError: the swap was refused; nothing has changed.
+    """
+    check_put_back(log, discard=discard, by_mtime=by_mtime)
+    if log_state(log).side is Side.AFTER:
+        exchange_folders(log.folder, log.other)
 
 
 def _checked_state(log: StagedLog) -> LogState:
@@ -196,7 +219,7 @@ def _checked_state(log: StagedLog) -> LogState:
     return state
 
 
-def _grown(log: StagedLog, manifest: Manifest) -> str | None:
+def _grown(log: StagedLog, manifest: LogManifest) -> str | None:
     """Return how segments have changed since the migration; None: they have not."""
     logs = [file for file in manifest.after.files if file.name.endswith(LOG_SUFFIX)]
     return difference(log.folder, logs, only=LOG_SUFFIX)

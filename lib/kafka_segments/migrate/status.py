@@ -5,10 +5,10 @@ What is on disk decides; the plan and the events say the rest, as for ``run_stat
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from kafka_segments.errors import UsageError
-from kafka_segments.migrate.decide.actions import SegmentAction, Step
+from kafka_segments.migrate.decide.actions import NOTED, SegmentAction, Step
 from kafka_segments.migrate.log_step import LogStep, reached, step_of
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
@@ -17,12 +17,9 @@ from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
 
-if TYPE_CHECKING:
-    from pyspark.sql import Row
-
 _MOST_BYTES = 64 * 1024 * 1024
 _PLANNED = (*LOG_KEYS, "path", "root", "size_bytes", "action", "reason", "is_migrated")
-_EVENT = ("sequence", "at", "run_id", "status", "message")
+_EVENT = ("sequence", "at", "run_id", "status", "message", *NOTED)
 _STEPS = tuple(Step)
 _Log = dict[str, Any]
 
@@ -41,7 +38,7 @@ def status_without_spark(warehouse: str, plan_id: str) -> Iterator[LogStep] | No
         return None
     if not planned:
         raise UsageError(missing_plan(warehouse, "migration_plans", plan_id))
-    return _steps(_logs(planned), _newest(events))
+    return _steps(_logs(planned, plan_id), _newest(events))
 
 
 def _rows(warehouse: str, table: str, columns: tuple[str, ...], plan_id: str) -> list[_Log] | None:
@@ -55,7 +52,7 @@ def _rows(warehouse: str, table: str, columns: tuple[str, ...], plan_id: str) ->
 
 def _steps(logs: list[_Log], events: dict[tuple[Any, ...], _Log]) -> Iterator[LogStep]:
     """Yield the refused logs, then those with nothing to do, then those that are migrated."""
-    left = [cast("Row", log) for log in logs if not log["is_migrated"]]
+    left = [log for log in logs if not log["is_migrated"]]
     for log in left:
         if log["problem"] is not None:
             yield step_of(log, Outcome.REFUSED, f"by the plan: {log['problem']}")
@@ -64,11 +61,11 @@ def _steps(logs: list[_Log], events: dict[tuple[Any, ...], _Log]) -> Iterator[Lo
             yield step_of(log, "left alone", "there is nothing to do")
     for found in logs:
         if found["is_migrated"]:
-            none = dict.fromkeys(_STEPS)
-            yield reached(cast("Row", {**found, **none, **events.get(_key(found), {})}))
+            none: _Log = dict.fromkeys(map(str, _STEPS))
+            yield reached({**found, **none, **events.get(_key(found), {})})
 
 
-def _logs(planned: list[_Log]) -> list[_Log]:
+def _logs(planned: list[_Log], plan_id: str) -> list[_Log]:
     """Return one row a log, in the order of their keys, as ``decide.logs_of_segments`` does."""
     logs: dict[tuple[Any, ...], list[_Log]] = {}
     for segment in planned:
@@ -76,6 +73,7 @@ def _logs(planned: list[_Log]) -> list[_Log]:
     return [
         {
             **{key: segments[0][key] for key in LOG_KEYS},
+            "plan_id": plan_id,
             "folder": min(segment["path"].rpartition("/")[0] for segment in segments),
             "root": min(segment["root"] for segment in segments),
             "segment_count": len(segments),

@@ -8,8 +8,8 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 from kafka_segments.migrate.decide.actions import SegmentAction
 from kafka_segments.migrate.planned_rows import (
     Row,
+    listed_segment,
     made_by_rules,
-    planned_segment,
     with_made_columns,
 )
 from kafka_segments.migrate.segment_survey import SegmentSurveyor
@@ -40,6 +40,6 @@ def survey_segments(segments: DataFrame) -> DataFrame:
 
     def make() -> Callable[[Row], Row]:
         surveyor = made_by_rules(SegmentSurveyor)
-        return lambda row: surveyor(row).survey(planned_segment(row | _UNPLANNED))
+        return lambda row: surveyor(row).survey(listed_segment(row | _UNPLANNED))
 
     return with_made_columns(segments, SURVEYED, make)

@@ -28,6 +28,7 @@ _PROVEN = (
     StructField("problem", StringType()),
 )
 _PLANNED = (
+    "plan_id",
     *SEGMENT_KEYS,
     *OF_PLANNED_SEGMENT,
     "log_start_offset",
@@ -57,14 +58,17 @@ def stage_segments(plan: DataFrame) -> DataFrame:
 
 
 def mark_staged(plan: DataFrame) -> DataFrame:
-    """Tell which segments an earlier run has written.
+    """Tell which segments an earlier run has written, or none will write as they are refused.
 
     Needs: rows of a plan.
     Gives: the same with is_staged (boolean).
     """
 
     def act(row: Row) -> Row:
-        return {"is_staged": is_staged(planned_segment(row))}
+        try:
+            return {"is_staged": is_staged(planned_segment(row))}
+        except SetAsideError:
+            return {"is_staged": True}
 
     rows = plan.select(*_PLANNED, "expected_bytes")
     return with_made_columns(rows, (StructField("is_staged", BooleanType()),), lambda: act)
@@ -80,9 +84,7 @@ def finish_logs(*, now_ms: int) -> Transform:
     def act(row: Row) -> Row:
         if row["problem"] is not None:
             return {}
-        segments = [planned_segment(segment) for segment in row["segments"]]
-        log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
-        return _tried(lambda: finish_log(log, MigrationRules.of(row["rules"])))
+        return _tried(lambda: _finish(row, now_ms))
 
     return lambda logs: with_made_columns(logs, (), lambda: act)
 
@@ -96,9 +98,22 @@ def prove_segments(plan: DataFrame) -> DataFrame:
 
     def make() -> Callable[[Row], Row]:
         prover = made_by_rules(SegmentProver)
-        return lambda row: prover(row).prove(planned_segment(row))
+
+        def act(row: Row) -> Row:
+            try:
+                return prover(row).prove(planned_segment(row))
+            except SetAsideError as error:
+                return {"problem": str(error)}
+
+        return act
 
     return with_made_columns(plan.select(*_PLANNED), _PROVEN, make)
+
+
+def _finish(row: Row, now_ms: int) -> None:
+    segments = [planned_segment(row | segment) for segment in row["segments"]]
+    log = LogToStage(segments, row["log_start_offset"], now_ms, row["topic_id"])
+    finish_log(log, MigrationRules.of(row["rules"]))
 
 
 def _tried(act: Callable[[], object]) -> Row:

@@ -8,6 +8,7 @@ from pyspark.sql import Row
 from kafka_segments.report.decide.overview import DAY_MS, KINDS, YEAR_10000_MS
 from kafka_segments.report.run import ReportData
 from kafka_segments.report.time_axis import time_marks
+from kafka_segments.wire.plain_text import plain
 
 _EXACT = 2**53  # greater numbers are no numbers in JavaScript, they go as text
 _LEAST_MARGIN_MS = 1000
@@ -50,7 +51,7 @@ class _Names:
 
     @property
     def names(self) -> list[str]:
-        return list(self._numbers)
+        return list(map(plain, self._numbers))
 
     def number(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers))

@@ -1,12 +1,12 @@
 """What ``report`` writes: one HTML page with its data, its style and its script."""
 
-import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.report import view
 from kafka_segments.report.cluster import CHANGES_DAYS
@@ -16,6 +16,7 @@ from kafka_segments.report.run import ReportData
 from kafka_segments.report.words import count_text, many
 from kafka_segments.storage.files import place
 from kafka_segments.storage.publishing import publish
+from kafka_segments.wire.plain_text import plain
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def print_report(data: ReportData, target: str, output: str = "table") -> None:
     page = render_report(data).encode("utf-8")
     publish(place(target), page)
     if output == "table":
-        sys.stdout.write(f"{target} ({len(page)} bytes)\n")
+        print_line(f"{target} ({len(page)} bytes)")
     else:
         list(print_records([WrittenPage(target, len(page))], WrittenPage, output, str))
 
@@ -41,6 +42,7 @@ def render_report(data: ReportData) -> str:
     environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=True,
+        finalize=_plain,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -57,6 +59,11 @@ def render_report(data: ReportData) -> str:
         style=_text("report.css"),
         script=_text("report.js"),
     )
+
+
+def _plain(value: object) -> object:
+    """Return a name without marks that hide it or turn the text around it; HTML stays as it is."""
+    return plain(value) if type(value) is str else value
 
 
 @cache

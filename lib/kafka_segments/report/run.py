@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.console.not_known import tell_metadata_problems
 from kafka_segments.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.report.copies import CopyFacts, gather_copies
 from kafka_segments.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
@@ -21,6 +22,7 @@ from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, R
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.looked_at import is_looked_at
+from kafka_segments.tables.metadata_held import MetadataProblem
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
@@ -81,7 +83,8 @@ class ReportData:
 
     ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
-    segments: ``crashes`` leaves them out.
+    segments: ``crashes`` leaves them out. ``metadata_problems`` says of each cluster what the
+    history of its metadata lacks.
     """
 
     warehouse: str
@@ -105,6 +108,7 @@ class ReportData:
     crashes: list[Crash] = field(default_factory=list)
     not_forecast: list[Row] = field(default_factory=list)
     looked_at: int = 0
+    metadata_problems: list[MetadataProblem] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class _Decided(NamedTuple):
 
 
 def run_report(spark: SparkSession, options: ReportOptions) -> ReportData:
-    """Gather what the page shows.
+    """Gather what the page shows; stderr says what the history of the metadata lacks.
 
     Raises:
         UsageError: the warehouse has no segments.
@@ -228,6 +232,7 @@ class _Report:
             crashes=crashes_of(found.get("crash_dirs", [])),
             not_forecast=found["looked_at"],
             looked_at=sum(row["count"] for row in found["looked_at"]),
+            metadata_problems=tell_metadata_problems(self._warehouse.root),
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:

@@ -92,8 +92,15 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     from kafka_segments.retention.run import run_explain  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.tables.logs_known import partitions_known  # noqa: PLC0415
+    from kafka_segments.tables.missing import require_names  # noqa: PLC0415
 
     asked = retention_options(**options)
+    known = partitions_known(asked.warehouse)
+    if known is not None:
+        logs = (f"{one.topic}-{one.partition}" for one in known)
+        named = f"{folder.topic}-{folder.partition}"
+        require_names(asked.warehouse, "segments of", (named,), logs)
     with (
         spark_session("kafka-segments retention explain", root=ROOT) as spark,
         few_rows(spark, of=asked.warehouse),

@@ -1,4 +1,4 @@
-"""Options of the verbs that decide by topic configs: retention, roll, migrate."""
+"""Options of the verbs that go by topic configs, as retention, roll and divergence do."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kafka_segments.broker_rules.versions import LATEST
-from kafka_segments.console.options import clock, load_settings, shared_options
+from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import tell_metadata_problems
+from kafka_segments.console.options import (
+    clock,
+    kafka_version_option,
+    load_settings,
+    shared_options,
+)
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.wire.moments import moment_text
 from kafka_segments.wire.names import PartitionFolder, parse_partition_folder
@@ -53,13 +59,8 @@ def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that every retention decision takes."""
-    command = click.option(
-        "--kafka-version",
-        default=LATEST,
-        show_default=True,
-        metavar="VERSION",
-        help="The release whose rules hold, 0.8 and later.",
-    )(shared_options(command))
+    of_release = kafka_version_option("The release whose rules hold, 0.8 or later")
+    command = of_release(shared_options(command))
     command = click.option(
         "--remote-offsets",
         type=_FILE,
@@ -74,13 +75,13 @@ def load_configs(
     *,
     topic_configs: Sequence[Path],
     server_properties: Path | None,
-    warehouse: str,
+    warehouse: str | None,
     now_ms: int,
 ) -> "TopicConfigs":
     """Read the files of ``config_file_options``, and say on stderr what was found in them.
 
     Of topics and brokers of which no file tells those count that their cluster's metadata log had
-    at ``now_ms``, if the warehouse, an absolute URI, has its history.
+    at ``now_ms``, if the warehouse (an absolute URI; None: there is none) has its history.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
@@ -92,17 +93,16 @@ def load_configs(
         settings,
         topic_configs=topic_configs,
         server_properties=server_properties,
-        metadata=_of_metadata(warehouse, now_ms),
+        metadata=() if warehouse is None else _of_metadata(warehouse, now_ms),
     )
     if topic_configs:
         files = ", ".join(map(str, topic_configs))
-        click.echo(f"settings of {configs.described.counts()} read from {files}", err=True)
+        say(f"settings of {configs.described.counts()} read from {files}")
     of_others = ", where the files do not tell" if topic_configs else ""
     for cluster, held in configs.metadata.items():
-        click.echo(
+        say(
             f"settings of {held.counts()} taken from the metadata log of cluster"
             f" {cluster_in_words(cluster)}, {moment_text(now_ms)}{of_others}",
-            err=True,
         )
     return configs
 
@@ -128,7 +128,8 @@ def of_clusters(
 ) -> Sequence[_Held]:
     """Return what ``read`` gives of the clusters whose metadata is told as of a moment.
 
-    stderr says of each other cluster why it is not, and ``without``: what follows from that.
+    stderr says of each other cluster why it is not, and ``without``: what follows from that. Where
+    a history lacks something it says so, and the verb ends with findings.
     ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
     clusters that ``build`` found count as well.
     """
@@ -143,21 +144,20 @@ def of_clusters(
         clusters = clusters_with_metadata(warehouse, at_ms=now_ms)
         held = read(clusters.at_offset)
     except NoMetadataError as error:
-        click.echo(f"{warehouse}: {error}: {without}", err=True)
+        say(f"{warehouse}: {error}: {without}")
         return ()
+    tell_metadata_problems(warehouse, at_offset=clusters.at_offset)
     for cluster, begin_ms in clusters.begin_ms.items():
-        click.echo(
+        say(
             f"cluster {cluster_in_words(cluster)}: the history of its metadata begins at"
             f" {moment_text(begin_ms)}, after {moment_text(now_ms)}: {without}",
-            err=True,
         )
     known = clusters.at_offset.keys() | clusters.begin_ms.keys()
     others = clusters_of_logs(warehouse) - known if of_logs and known else ()
     for cluster in sorted(others):
-        click.echo(
+        say(
             f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it, but of"
             f" {', '.join(map(cluster_in_words, sorted(known)))}: {without}",
-            err=True,
         )
     return held
 

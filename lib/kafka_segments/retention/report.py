@@ -1,10 +1,15 @@
 """What ``retention`` prints: decisions, and other settings side by side with today's."""
 
 from pyspark.sql import DataFrame, Row
-from rich.markup import escape
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, duration, print_rows, utc
-from kafka_segments.console.tables import made_table, or_dash, print_result, print_table
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, duration, print_rows, utc
+from kafka_segments.console.tables import (
+    cluster_column,
+    made_table,
+    or_dash,
+    print_result,
+    print_table,
+)
 
 _YEAR_10000_MS = 253_402_300_800_000
 _DECISION = ("topic-partition", "base offset>", "decision", "bytes>", "goes (UTC)", "reason")
@@ -35,15 +40,17 @@ def print_what_if(comparison: DataFrame, output: str) -> None:
         print_rows(comparison, output)
         return
     rows = comparison.take(MOST_ROWS_SHOWN + 1)
-    table = made_table(*_WHAT_IF)
+    heading, cluster_of = cluster_column(rows)
+    table = made_table(*heading, *_WHAT_IF)
     shown = None
     for row in rows[:MOST_ROWS_SHOWN]:
         if shown != (row["cluster"], row["topic"]):
             shown = (row["cluster"], row["topic"])
-            table.add_row(escape(row["topic"]), "as it is today", *_left(row, "today_"))
+            names = map(cell, (*cluster_of(row), row["topic"]))
+            table.add_row(*names, "as it is today", *_left(row, "today_"))
         setting, reason = row["setting"], row["not_decided"]
         shown_as = setting if reason is None else f"{setting}: not decided, {reason}"
-        table.add_row("", escape(shown_as), *_left(row, ""))
+        table.add_row(*("" for _ in heading), "", cell(shown_as), *_left(row, ""))
     print_table(table, len(rows))
 
 

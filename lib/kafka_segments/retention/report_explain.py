@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Row
-from rich.markup import escape
 
-from kafka_segments.console.output import console, duration, utc
-from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
+from kafka_segments.console.output import duration, print_text, utc
+from kafka_segments.retention.decide.other_rules import LEFT_OVER, METADATA_LOG, OTHER_RULES
 from kafka_segments.retention.report import moment
 from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.tables.decisions import Decision
@@ -14,6 +13,10 @@ from kafka_segments.topic_configs import Setting, TopicConfigs, settings_that_co
 
 MOST_SEGMENTS = 200
 _OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)
+_WITHOUT_SETTINGS = {
+    METADATA_LOG: "a topic's settings do not hold for it",
+    LEFT_OVER: "the settings of the topic that it is of are not known",
+}
 
 
 def print_explain(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) -> None:
@@ -22,25 +25,25 @@ def print_explain(rows: Sequence[Row], configs: TopicConfigs, *, now_ms: int) ->
     ``rows`` are what ``run_explain`` returned; the first ``MOST_SEGMENTS`` are shown. A log that
     lies on several brokers is shown once for each.
     """
-    out = console()
     shown = None
     for row in rows[:MOST_SEGMENTS]:
         if shown != (row["cluster"], row["broker_id"], row["log_dir"]):
             shown = (row["cluster"], row["broker_id"], row["log_dir"])
             settings = configs.of(row["cluster"]).resolve(row["topic"], row["broker_id"])
             for line in _log(row, settings, now_ms):
-                out.print(escape(line))
-        out.print("")
+                print_text(line)
+        print_text("")
         for line in _segment(row, now_ms):
-            out.print(escape(line))
+            print_text(line)
     if len(rows) > MOST_SEGMENTS:
-        out.print("\n… and more: --output csv prints them all")
+        print_text("")
+        print_text("… and more: --output csv prints them all")
 
 
 def _log(row: Row, settings: Mapping[str, Setting], now_ms: int) -> list[str]:
     head = f"{row['topic']}-{row['partition']} in {row['log_dir']}, {utc(now_ms)} UTC"
-    if row["reason_code"] == METADATA_LOG:
-        return [head, "  a topic's settings do not hold for it"]
+    if row["reason_code"] in _WITHOUT_SETTINGS:
+        return [head, f"  {_WITHOUT_SETTINGS[row['reason_code']]}"]
     watermark, start = row["high_watermark"], row["log_start_offset"]
     return [
         head,

@@ -1,14 +1,14 @@
 """What ``retention plan``, ``apply`` and ``rollback`` print."""
 
-import sys
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import print_records
 from kafka_segments.console.tables import print_result
-from kafka_segments.retention.run_plan import LogMove, MoveStatus
+from kafka_segments.retention.planned_log import LogMove, MoveStatus
 
 _NAMES = ("topic-partition", "segments>", "bytes>", "problem")
 
@@ -24,15 +24,15 @@ def print_plan(plan_id: str, planned: DataFrame, output: str, *, dry_run: bool) 
     print_result(rows, output, names=_NAMES, cells=_cells)
     found = f"{totals['segments']} segments, {totals['bytes']} bytes"
     if dry_run or not totals["segments"]:
-        sys.stderr.write(f"no plan written: {found}\n")
+        say(f"no plan written: {found}")
     else:
-        sys.stderr.write(f"plan {plan_id}: {found}; next: retention apply --plan {plan_id}\n")
+        say(f"plan {plan_id}: {found}; next: retention apply --plan {plan_id}")
     return int(totals["problems"])
 
 
 def _by_log(planned: DataFrame) -> DataFrame:
     log = ("log_dir", "topic", "partition")
-    sums = planned.groupBy(*log).agg(
+    sums = planned.groupBy("cluster", *log).agg(
         F.count("*").alias("segments"),
         F.sum("size_bytes").alias("bytes"),
         F.min("problem").alias("problem"),
@@ -50,7 +50,7 @@ def print_moves(moves: Iterable[LogMove], output: str, *, execute: bool) -> int:
     printed = print_records(moves, LogMove, output, _line)
     refused = sum(move.status is MoveStatus.REFUSED for move in printed)
     if not execute:
-        sys.stderr.write("nothing was moved: --execute moves\n")
+        say("nothing was moved: --execute moves")
     return refused
 
 

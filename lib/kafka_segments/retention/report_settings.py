@@ -1,13 +1,13 @@
 """Settings in words: which value holds for which topics, and where it comes from."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import duration
 from kafka_segments.settings import RetentionConfig
-from kafka_segments.tables.logs_known import KnownLog, logs_known
+from kafka_segments.tables.logs_known import KnownLog, logs_of_topics
 from kafka_segments.tables.metadata_held import cluster_in_words
 from kafka_segments.topic_configs import (
     Setting,
@@ -36,11 +36,11 @@ def _value_in_words(key: str, setting: Setting) -> str:
 def print_retention_settings(warehouse: str, configs: TopicConfigs) -> None:
     """Print on stderr the settings of retention of all topics, and where they come from.
 
-    Of a table ``segments`` that is too large to be read without Spark nothing is printed.
+    Of tables that are too large to be read without Spark nothing is printed.
     """
-    logs = logs_known(warehouse) or ()
+    logs = logs_of_topics(warehouse) or ()
     for line in settings_in_short(configs, logs):
-        sys.stderr.write(f"{line}\n")
+        say(f"{line}")
 
 
 @dataclass

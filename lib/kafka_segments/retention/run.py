@@ -23,6 +23,7 @@ from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.tables.known_replicas import telling_left_over
 from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.topic_configs import (
     ClusterConfigs,
@@ -51,6 +52,9 @@ _SETTINGS = (
     StructType()
     .add("cluster", StringType())
     .add("broker_id", IntegerType())
+    .add("log_dir", StringType())
+    .add("topic", StringType())
+    .add("partition", IntegerType())
     .add(
         "settings",
         ArrayType(
@@ -133,9 +137,9 @@ def run_explain(
     )
     of_log = held_if_few(of_log)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
-    replicas = of_log.select("cluster", "topic", "broker_id").distinct().collect()
+    replicas = of_log.select(*LOG_KEYS, "is_left_over").distinct().collect()
     settings = [
-        (row["cluster"], row["broker_id"], _settings_of(options.configs.of(row["cluster"]), row))
+        (*(row[key] for key in LOG_KEYS), _settings_of(options.configs.of(row["cluster"]), row))
         for row in replicas
     ]
     return (
@@ -146,7 +150,7 @@ def run_explain(
 
 
 def _settings_of(configs: ClusterConfigs, log: Row) -> list[dict[str, str]]:
-    if log["topic"] == METADATA_TOPIC:  # a topic's settings do not hold for it
+    if log["topic"] == METADATA_TOPIC or log["is_left_over"]:  # the topic's do not hold for it
         return []
     return [
         {"name": kafka_key(key), "value": setting.text, "source": setting.origin}
@@ -168,5 +172,6 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
     return (
         tables.read(SEGMENTS, _OF_SEGMENTS)
         .transform(with_log_state(tables.read(LOGS, _OF_LOGS), remote))
+        .transform(telling_left_over(tables))
         .transform(with_topic_configs(spark, options.configs))
     )

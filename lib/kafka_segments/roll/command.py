@@ -9,6 +9,7 @@ from kafka_segments.console.options import (
     ROOT,
     ExitStatus,
     clock,
+    kafka_version_option,
     load_settings,
     run,
     shared_options,
@@ -17,10 +18,8 @@ from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Comma
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
 
-@click.command(cls=Command, reads=("segments",))
-@click.option(
-    "--kafka-version", default="4.3", show_default=True, metavar="RELEASE", help="Whose rules hold."
-)
+@click.command(cls=Command, reads=("segments", "logs"))
+@kafka_version_option("Whose rules hold")
 @click.option(
     "--rule",
     metavar="RULE",

@@ -1,13 +1,14 @@
 """What ``roll`` prints."""
 
-import sys
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, Row
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import print_result
 from kafka_segments.retention.report_settings import setting_text
+from kafka_segments.tables.decisions import Decision
 from kafka_segments.topic_configs import TopicConfigs
 
 _DECISION = (
@@ -30,17 +31,19 @@ _COUNTS = ("segments", "segments_least", "segments_most")
 def print_roll(decisions: DataFrame, output: str, configs: TopicConfigs) -> None:
     """Print which active segments roll, what is nearest for the others, and by which settings."""
     ordered = decisions.orderBy("log_dir", "topic", "partition", "base_offset")
-    _print_settings(print_result(ordered, output, names=_DECISION, cells=_decision), configs)
+    shown = print_result(ordered, output, names=_DECISION, cells=_decision)
+    _print_settings([row for row in shown if row["decision"] != Decision.UNKNOWN], configs)
 
 
 def print_what_if(cuts: DataFrame, output: str, configs: TopicConfigs) -> None:
     """Print what other settings would have given, log by log, and the settings besides these."""
     ordered = cuts.orderBy("log_dir", "topic", "partition", "setting")
-    _print_settings(print_result(ordered, output, names=_CUT, cells=_cut), configs)
+    shown = print_result(ordered, output, names=_CUT, cells=_cut)
+    _print_settings([row for row in shown if row["not_decided"] is None], configs)
 
 
 def _print_settings(shown: Sequence[Row], configs: TopicConfigs) -> None:
-    """Print on stderr the settings of the topics in a table, once for topics that share them."""
+    """Print on stderr the settings that decided, once for topics that share them."""
     sharing: dict[tuple[str, ...], list[str]] = {}
     logs = dict.fromkeys((row["cluster"], row["topic"], row["broker_id"]) for row in shown)
     for cluster, topic, broker_id in logs:
@@ -53,8 +56,9 @@ def _print_settings(shown: Sequence[Row], configs: TopicConfigs) -> None:
             topics.append(topic)
     for lines, topics in sharing.items():
         more = f" and {len(topics) - _TOPICS_NAMED} more" if len(topics) > _TOPICS_NAMED else ""
-        sys.stderr.write(f"settings of {', '.join(topics[:_TOPICS_NAMED])}{more}:\n")
-        sys.stderr.write("".join(f"  {line}\n" for line in lines))
+        say(f"settings of {', '.join(topics[:_TOPICS_NAMED])}{more}:")
+        for line in lines:
+            say(f"  {line}")
 
 
 def _decision(row: Row) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.tables.known_replicas import telling_left_over
 from kafka_segments.tables.looked_at import refuse_looked_at
 from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.topic_configs import TopicConfigs
@@ -70,6 +71,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         tables.read(SEGMENTS, _OF_SEGMENTS)
         .transform(only_present)
         .where("is_active")
+        .transform(telling_left_over(tables))
         .transform(with_topic_configs(spark, options.configs))
         .transform(with_built_interval)
         .transform(with_index_entries())
@@ -101,4 +103,8 @@ def run_what_if(
         time_index=tables.read(TIME_INDEX),
         grid=grid,
     )
-    return present.transform(with_topic_configs(spark, options.configs)).transform(cut_anew)
+    return (
+        present.transform(telling_left_over(tables))
+        .transform(with_topic_configs(spark, options.configs))
+        .transform(cut_anew)
+    )

@@ -1,15 +1,13 @@
 """What ``validate`` prints."""
 
-import csv
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kafka_segments.console.output import console
+from kafka_segments.console.lines import print_csv, print_json, say
+from kafka_segments.console.output import cell, console
 from kafka_segments.validate.decide.checks import Severity
 from kafka_segments.validate.results import CheckResult, example_text
 from kafka_segments.validate.run import Validation
@@ -23,13 +21,12 @@ def print_validate(validation: Validation, output: str) -> None:
     rows = [result._asdict() for result in validation.results]
     if output == "json":
         for row in rows:
-            sys.stdout.write(json.dumps(row, default=str) + "\n")
+            print_json(row, default=str)
     elif output == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(_COLUMNS)
+        print_csv(_COLUMNS)
         for result in validation.results:
             *values, examples = result
-            writer.writerow([*values, json.dumps(examples, default=str)])
+            print_csv([*values, json.dumps(examples, default=str)])
     else:
         _print_failed([result for result in validation.results if result.failed_rows])
 
@@ -45,12 +42,12 @@ def _print_failed(failed: list[CheckResult]) -> None:
     for result in failed:
         examples = "; ".join(row_text(example) for example in result.examples[:_EXAMPLES_SHOWN])
         table.add_row(
-            result.severity.value,
-            result.table,
-            result.check,
+            cell(result.severity.value),
+            cell(result.table),
+            cell(result.check),
             str(result.failed_rows),
             str(result.checked_rows),
-            escape(examples),
+            cell(examples),
         )
     console().print(table)
 
@@ -99,4 +96,5 @@ def print_summary(
         lines.append(f"Data Docs: {validation.docs_folder}/index.html")
     if not dry_run:
         lines.append(f"results: table validation_results of {warehouse}")
-    sys.stderr.write("\n".join(lines) + "\n")
+    for line in lines:
+        say(line)

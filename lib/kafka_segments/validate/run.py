@@ -156,6 +156,7 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.OFFSET_RANGES: lambda rows: rows,
         tables.INTERNAL_RECORDS: measure_internal_records,
         **{table: measure_history(table.keys) for table in tables.METADATA_TABLES},
+        tables.METADATA_PROBLEMS: lambda rows: rows,
         tables.REMOTE_SEGMENTS: lambda rows: rows,
     }
     return {

@@ -23,9 +23,12 @@ from kafka_segments.audit.decide.judgement import (
     IndexVerdict,
     Judgement,
 )
+from kafka_segments.broker_rules.limits import holds_too_much, index_limits
 from kafka_segments.broker_rules.versions import Version
+from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 
 _V0_9, _V0_10_1, _V0_11 = (0, 9), (0, 10, 1), (0, 11)
+_ENTRY_BYTES = {OFFSET_INDEX: OFFSET_ENTRY_BYTES, TIME_INDEX: TIME_ENTRY_BYTES}
 KNOWN_SINCE = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}
 
 
@@ -46,8 +49,9 @@ class Effect(StrEnum):
     DELETES_DATA = "deletes_data"
     EXPIRES_EARLY = "expires_early"
     WRONG_TIMES = "wrong_times"
+    LOSES_EPOCHS = "loses_epochs"
     FALLS_BACK_TO_MTIME = "falls_back_to_mtime"
-    THROWS_AT_ROLL = "throws_at_roll"
+    NOT_SERVED = "not_served"
     READS_FAIL = "remote_reads_fail"
     NEVER_READ = "never_read"
     STORED_TWICE = "stored_twice"
@@ -81,6 +85,7 @@ class SegmentState(NamedTuple):
     is_tiered: bool = False
 
 
+OFFLINE = "the log directory goes offline, and a broker with no other one shuts down"
 _NOTHING = "nothing"
 _INSTALL = (
     "with the broker stopped cleanly put the rebuilt file in its place"
@@ -123,7 +128,7 @@ def consequence_of(
     if version < KNOWN_SINCE.get(judgement.suffix, (0,)):
         text = f"Kafka {name} knows no {judgement.suffix} files"
         return Consequence(Effect.IGNORED, text, _NOTHING)
-    if judgement.kind == IndexKind.PREALLOCATED and state.is_open:
+    if state.is_open and judgement.kind in (IndexKind.PREALLOCATED, IndexKind.ALL_ZERO):
         text = "normal while the broker runs; after a crash it recovers the segment at start"
         return Consequence(Effect.TRUSTED, text, "nothing; do not copy it to another broker")
     if recovered is not None:
@@ -131,10 +136,27 @@ def consequence_of(
     if judgement.verdict == IndexVerdict.UNJUDGED:
         text = f"nothing is known of it: {judgement.message}"
         return Consequence(Effect.UNKNOWN, text, "mend or restore the segment first")
+    if state.is_active and _is_too_large(judgement, state):
+        text = (
+            f"the broker ends at start: {judgement.entries} entries, more than segment.index.bytes"
+            f" of {state.segment_index_bytes} has room for"
+        )
+        return Consequence(Effect.FAILS, text, _safe(judgement, state))
     if judgement.verdict in (IndexVerdict.IDENTICAL, IndexVerdict.VALID):
         return Consequence(Effect.TRUSTED, "taken as it is, and right", _NOTHING)
+    if judgement.suffix == OFFSET_INDEX and judgement.kind == IndexKind.EMPTY:
+        text = (
+            "right where index.interval.bytes is longer than the log; lookups read from its start"
+        )
+        return Consequence(Effect.TRUSTED, text, _NOTHING)
     effect, text = _TRUSTED[judgement.suffix](judgement, state)
     return Consequence(effect, f"{_taken(judgement)}{text}", _safe(judgement, state))
+
+
+def _is_too_large(judgement: Judgement, state: SegmentState) -> bool:
+    width = _ENTRY_BYTES.get(judgement.suffix)
+    size_bytes = (judgement.entries or 0) * (width or 0)
+    return width is not None and holds_too_much(size_bytes, width, state.segment_index_bytes)
 
 
 def _recovered(
@@ -147,6 +169,8 @@ def _recovered(
     if state.log_damage is None:
         return Consequence(Effect.REBUILT, text, _NOTHING)
     text += f"; the log is cut there: {state.log_damage}"
+    if state.is_recovered and not state.is_active:
+        text += "; all segments behind it are deleted"
     return Consequence(Effect.REBUILT, text, "copy the .log before the broker starts")
 
 
@@ -168,21 +192,23 @@ def _safe(judgement: Judgement, state: SegmentState) -> str:
 
 def _offset_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
     match judgement.verdict, judgement.kind:
-        case (IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY) | (
-            IndexVerdict.STALE,
-            IndexKind.LOG_GREW,
-        ):
+        case (IndexVerdict.STALE, IndexKind.LOG_GREW):
             return Effect.SLOW, "right, but lookups read far through the log"
         case (IndexVerdict.CORRUPT, IndexKind.LENGTH):
             return Effect.SLOW, "the cut entry is passed over, the rest is used"
         case (IndexVerdict.NEVER_WRITTEN, _) | (IndexVerdict.PADDED, _):
             text = "right, but slow: the zeros are entries that name byte 0, lookups read from it"
-            full = "; the index counts as full: it rolls at the next append" * state.is_active
-            return Effect.SLOW, text + full
-        case (IndexVerdict.STALE, _) if state.is_active:
+            limits = index_limits(state.segment_index_bytes)
+            is_full = limits.is_offset_index_full(judgement.entries or 0)
+            full = "; the index counts as full: it rolls at the next append"
+            return Effect.SLOW, text + full * (state.is_active and is_full)
+        case (IndexVerdict.STALE | IndexVerdict.CORRUPT, _) if state.is_active:
             text = "the log end is looked for behind the last entry and can fall back to the base"
-            return Effect.LOSES_LOG_END, f"{text} offset: records are overwritten"
-    return Effect.WRONG_LOOKUPS, "fetches start at wrong bytes: records are missed, or errors"
+            return Effect.LOSES_LOG_END, (
+                f"{text} offset: new records get offsets that are there already, and rolls can fail"
+            )
+    text = "fetches that such an entry leads start at wrong bytes: records are missed, or errors"
+    return Effect.WRONG_LOOKUPS, text
 
 
 def _time_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
@@ -208,12 +234,11 @@ def _time_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]
 
 
 def _zero_timestamp(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
-    most = state.segment_index_bytes // 12
-    if state.is_active and (judgement.entries or 0) >= most:
-        text = "full of zeros: the next roll throws BufferOverflowException"
-        return Effect.THROWS_AT_ROLL, f"{text}; until then the largest timestamp is 0 (1970)"
+    limits = index_limits(state.segment_index_bytes)
+    is_full = state.is_active and limits.is_time_index_full(judgement.entries or 0)
+    full = "; the index counts as full: it rolls at the next append" * is_full
     text = "the largest timestamp is 0 (1970): retention.ms deletes the segment at the first check"
-    return Effect.DELETES_DATA, text
+    return Effect.DELETES_DATA, f"{text} that leaves no older one{full}"
 
 
 def _txn_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, str]:
@@ -229,7 +254,7 @@ _TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {
 
 def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
     """Return whether someone must look at a file: it is neither right nor ignored nor normal."""
-    if consequence.effect == Effect.REBUILT:
+    if consequence.effect in (Effect.REBUILT, Effect.DELETED):
         return judgement.verdict not in (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
     return consequence.effect not in (Effect.IGNORED, Effect.TRUSTED)
 

@@ -15,12 +15,12 @@ right. From 2.3 on no broker checks these files at start.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.index.offset_index import check_offset_index, decode_offset_index
-from kafka_segments.index.segment import Entries
+from kafka_segments.index.segment import Entries, SegmentRecovery
 from kafka_segments.index.time_index import check_time_index
 from kafka_segments.wire.batches import Batches
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
@@ -98,6 +98,29 @@ class LogFacts:
     offset_entries: Entries
     time_entries: Entries
     is_open: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        recovery: SegmentRecovery,
+        *,
+        base_offset: int,
+        index_interval_bytes: int,
+        is_open: bool = False,
+    ) -> Self | None:
+        """Return what recovery found; None: a broker does not load the segment."""
+        if recovery.offset_entries is None or recovery.time_entries is None:
+            return None
+        return cls(
+            base_offset=base_offset,
+            next_offset=recovery.next_offset,
+            valid_bytes=recovery.valid_bytes,
+            max_timestamp=recovery.max_timestamp,
+            index_interval_bytes=index_interval_bytes,
+            offset_entries=recovery.offset_entries,
+            time_entries=recovery.time_entries,
+            is_open=is_open,
+        )
 
 
 class Opinion(NamedTuple):

@@ -2,9 +2,11 @@
 
 from pyspark.sql import Column, DataFrame
 
+from kafka_segments.broker_rules.gaps import COMPACTED_BY_KAFKA
 from kafka_segments.sources import kinds
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
+from kafka_segments.tables.keys import Transform
 
 _LOG = ("log_dir", "topic", "partition")
 _IN_A_LOG = "^[0-9]{20}[.](log|index|timeindex|txnindex|snapshot)$|^leader-epoch-checkpoint$"
@@ -14,11 +16,12 @@ def choose_folders(listed: DataFrame) -> DataFrame:
     """Choose the folders of logs, and the links in their place that are not followed.
 
     Needs: rows of ``list_sources``.
-    Gives: the same; reason says why a folder is not looked into, null: it is.
+    Gives: the same, is_clean, recovery_point, log_start_offset (null: none is noted); reason says
+        why a folder is not looked into, null: it is.
     """
     is_link = F.col("kind") == kinds.NOT_FOLLOWED
     path = F.concat_ws("/", F.nullif("relative_path", F.lit("")), "name")
-    return listed.where(
+    folders = listed.where(
         F.col("kind").isin(kinds.LOG, kinds.UNLISTED) | (is_link & ~F.col("name").rlike(_IN_A_LOG))
     ).withColumns(
         {
@@ -26,6 +29,7 @@ def choose_folders(listed: DataFrame) -> DataFrame:
             "reason": F.when(F.col("kind") != kinds.LOG, F.col("reason")),
         }
     )
+    return folders.transform(_with_noted(listed, "recovery_point", "log_start_offset"))
 
 
 def choose_segments(listed: DataFrame) -> DataFrame:
@@ -37,23 +41,40 @@ def choose_segments(listed: DataFrame) -> DataFrame:
        segments after it.
 
     Needs: rows of ``list_sources`` with the columns of ``with_broker``.
-    Gives: the same of segments, is_clean, is_recovered (boolean).
+    Gives: the same of segments, is_clean, is_recovered (boolean), log_start_offset, was_compacted
+        (by the cleaner's checkpoint; null: not known).
     Source: LogManager.loadLogs, LogLoader.recoverLog.
     """
-    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
-    states = log_dirs.select("log_dir", _is_clean().alias("is_clean"))
-    points = log_dirs.select("log_dir", F.inline("offsets")).select(*_LOG, "recovery_point")
     following = Window.partitionBy("source", "relative_path").orderBy("base_offset")
     next_base = F.min("base_offset").over(following.rowsBetween(1, 1))
     recovery_point = F.coalesce(F.col("recovery_point"), F.lit(0))
     is_behind = F.col("_next_base").isNull() | (F.col("_next_base") > recovery_point)
     return (
         listed.where(F.col("kind") == kinds.SEGMENT)
-        .join(F.broadcast(states), "log_dir", how="left")
-        .join(F.broadcast(points), list(_LOG), how="left")
-        .withColumns({"is_clean": F.coalesce("is_clean", F.lit(True)), "_next_base": next_base})
+        .transform(_with_noted(listed, "recovery_point", "log_start_offset", "cleaner_offset"))
+        .withColumn("_next_base", next_base)
         .withColumn("is_recovered", ~F.col("is_clean") & is_behind)
+        .withColumn("was_compacted", _was_compacted())
     )
+
+
+def _with_noted(listed: DataFrame, *offsets: str) -> Transform:
+    """Add is_clean, and what a log directory's checkpoints note of each of its logs."""
+    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
+    has_cleaner_offsets = F.col("meta.has_cleaner_offsets").alias("_has_cleaner_offsets")
+    states = log_dirs.select("log_dir", _is_clean().alias("is_clean"), has_cleaner_offsets)
+    noted = log_dirs.select("log_dir", F.inline("offsets")).select(*_LOG, *offsets)
+    return lambda rows: (
+        rows.join(F.broadcast(states), "log_dir", how="left")
+        .join(F.broadcast(noted), list(_LOG), how="left")
+        .withColumn("is_clean", F.coalesce("is_clean", F.lit(True)))
+    )
+
+
+def _was_compacted() -> Column:
+    """Tell by the cleaner's checkpoint whether a log was compacted (``broker_rules.gaps``)."""
+    is_named = F.col("cleaner_offset").isNotNull() | F.col("topic").isin(*COMPACTED_BY_KAFKA)
+    return F.when(is_named, True).when(F.col("_has_cleaner_offsets"), False)
 
 
 def _is_clean() -> Column:

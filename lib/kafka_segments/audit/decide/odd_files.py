@@ -12,7 +12,7 @@ Source: LogSegment.open, LogLoader.loadSegmentFiles, AbstractIndex, TransactionI
 tests make Kafka's own classes load such folders.
 """
 
-from kafka_segments.audit.decide.consequences import Consequence, Effect, SegmentState
+from kafka_segments.audit.decide.consequences import OFFLINE, Consequence, Effect, SegmentState
 from kafka_segments.audit.decide.judgement import (
     LOG,
     SNAPSHOT,
@@ -32,7 +32,6 @@ ODD_KINDS = (
     IndexKind.DANGLING_LINK,
     IndexKind.LINK,
 )
-_OFFLINE = "the log directory goes offline, and a broker with no other one shuts down"
 _PUT_A_FILE = "with the broker stopped put a file in its place, or take it away"
 _PUT_THE_FILE = "with the broker stopped put the file itself in the link's place, or nothing"
 
@@ -59,9 +58,9 @@ def odd_index_consequence(
             return _written(f"taken for missing: it is made anew where the link leads{rebuilt}")
         case IndexKind.FOLDER | IndexKind.SPECIAL if not (is_transactions or is_opened):
             pipe = ", of a pipe when it is recovered or cut" * (judgement.kind == IndexKind.SPECIAL)
-            text = f"the broker starts; at the first read from the segment{pipe}, {_OFFLINE}"
+            text = f"the broker starts; at the first read from the segment{pipe}, {OFFLINE}"
             return Consequence(Effect.FAILS_LATER, text, _PUT_A_FILE)
-    return Consequence(Effect.FAILS, f"it cannot be opened at start: {_OFFLINE}", _PUT_A_FILE)
+    return Consequence(Effect.FAILS, f"it cannot be opened at start: {OFFLINE}", _PUT_A_FILE)
 
 
 def odd_log_file_consequence(judgement: Judgement) -> Consequence:
@@ -81,7 +80,7 @@ def odd_log_file_consequence(judgement: Judgement) -> Consequence:
         case suffix if suffix == LEADER_EPOCHS and judgement.kind == IndexKind.SPECIAL:
             text = "the start waits for a pipe that nobody writes to, or does not load the log"
             return Consequence(Effect.FAILS, text, _PUT_A_FILE)
-    return Consequence(Effect.FAILS, f"it cannot be read at start: {_OFFLINE}", _PUT_A_FILE)
+    return Consequence(Effect.FAILS, f"it cannot be read at start: {OFFLINE}", _PUT_A_FILE)
 
 
 def _written(text: str) -> Consequence:

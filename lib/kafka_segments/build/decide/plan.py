@@ -13,7 +13,10 @@ from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
 GONE, KNOWN = "gone", "known"
-READ_AGAIN = (DamageKind.CHANGED, DamageKind.VANISHED, DamageKind.UNREADABLE)
+READ_AGAIN = (
+    *(DamageKind.CHANGED, DamageKind.VANISHED),
+    *(DamageKind.UNREADABLE, DamageKind.NOT_PERMITTED),
+)
 """Damage after which the next run reads the segment again; ``with_verdicts`` has more."""
 _NS_A_MS = 1_000_000
 
@@ -21,7 +24,7 @@ _NS_A_MS = 1_000_000
 def plan_scan(
     known: DataFrame | None,
     *,
-    options: str,
+    options: Column | str,
     full: bool,
     needs_next: bool = False,
     is_first_look: bool = False,
@@ -36,11 +39,15 @@ def plan_scan(
        one, or it had vanished.
     3. ``same``: there is nothing to do.
 
-    Needs: rows of kind segment with cluster and broker_id; ``known``: rows of ``segments``.
+    ``options`` has what a fingerprint says of the options.
+
+    Needs: rows of kind segment with cluster and broker_id, and what ``options`` is made of;
+        ``known``: rows of ``segments``.
     Gives: the same with ``fingerprint``, ``is_known``, ``index_format_before`` and ``plan``.
     """
     depends_on = ["size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else [])]
-    fingerprint = F.concat_ws("/", *depends_on, F.lit(options))
+    in_words = F.lit(options) if isinstance(options, str) else options
+    fingerprint = F.concat_ws("/", *depends_on, in_words)
 
     def transform(found: DataFrame) -> DataFrame:
         marked = found.withColumn("fingerprint", fingerprint)

@@ -5,7 +5,6 @@ that Spark needs to list and join them. ``build.decide.plan`` decides the others
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,9 @@ from kafka_segments.tables.keys import SEGMENT_KEYS
 
 COMPARED = (*SEGMENT_KEYS, "path", "fingerprint", "is_active", "vanished_at")
 """What is compared of the rows of ``segments``."""
+
+
+OptionsInWords = str | Callable[[str, int, str], str]
 
 
 class Unlike(NamedTuple):
@@ -44,14 +46,19 @@ class Identity(NamedTuple):
 
 
 def without_unchanged(
-    listed: pa.Table, known: pa.Table, *, options: str, needs_next: bool, identity: Identity
+    listed: pa.Table,
+    known: pa.Table,
+    *,
+    options: OptionsInWords,
+    needs_next: bool,
+    identity: Identity,
 ) -> Unlike:
     """Leave out what ``plan_scan`` would mark as ``same``, and the known rows of that.
 
     Args:
         listed: rows of a listing, whole.
         known: rows of ``segments`` with ``COMPARED``.
-        options: what the fingerprint says of the options.
+        options: what a fingerprint says of the options, of all or by cluster, broker id and topic.
         needs_next: whether the next segment's base offset counts like the size.
         identity: the cluster and the broker of all segments.
     """
@@ -59,8 +66,7 @@ def without_unchanged(
     is_same = pc.and_(
         pc.equal(listed["kind"], kinds.SEGMENT), pc.is_null(known["vanished_at"].take(number))
     )
-    fingerprint = partial(_fingerprints, options=options, needs_next=needs_next)
-    for name, values in _as_known(listed, identity, fingerprint):
+    for name, values in _as_known(listed, identity, options, needs_next=needs_next):
         is_same = pc.and_(is_same, pc.equal(values, known[name].take(number)))
     is_same = pc.fill_null(is_same, False)
     is_unlike = np.ones(len(known), dtype=bool)
@@ -70,7 +76,11 @@ def without_unchanged(
 
 
 def _as_known(
-    listed: pa.Table, identity: Identity, fingerprint: Callable[[pa.Table], pa.ChunkedArray]
+    listed: pa.Table,
+    identity: Identity,
+    options: OptionsInWords,
+    *,
+    needs_next: bool,
 ) -> Iterator[tuple[str, Any]]:
     """Yield what is to be compared, with its column of ``segments``; one at a time, as it is large.
 
@@ -79,9 +89,12 @@ def _as_known(
     for name in (*SEGMENT_KEYS[2:], "is_active"):
         yield name, listed[name]
     brokers = _brokers(listed.filter(pc.equal(listed["kind"], kinds.LOG_DIR)))
-    yield "cluster", _by_log_dir(listed, 0, brokers, identity.cluster, default="")
-    yield "broker_id", _by_log_dir(listed, 1, brokers, identity.broker_id, default=-1)
-    yield "fingerprint", fingerprint(listed)
+    cluster = _by_log_dir(listed, 0, brokers, identity.cluster, default="")
+    broker_id = _by_log_dir(listed, 1, brokers, identity.broker_id, default=-1)
+    yield "cluster", cluster
+    yield "broker_id", broker_id
+    in_words = _in_words(cluster, broker_id, listed["topic"], options)
+    yield "fingerprint", _fingerprints(listed, in_words, needs_next=needs_next)
 
 
 def of_logs(listed: pa.Table, changed: Sequence[pa.Table]) -> pa.Table:
@@ -112,7 +125,32 @@ def _paths(found: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(root, *below, "/", null_handling="skip")
 
 
-def _fingerprints(found: pa.Table, *, options: str, needs_next: bool) -> pa.ChunkedArray:
+def _in_words(
+    cluster: Any, broker_id: Any, topics: pa.ChunkedArray, options: OptionsInWords
+) -> Any:
+    """Return what the fingerprints of rows say of the options: one text for all, or one a row."""
+    if isinstance(options, str):
+        return options
+    count = len(topics)
+    of_row = {"cluster": cluster, "broker_id": broker_id, "topic": topics}
+    columns = {
+        name: pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
+        for name, values in of_row.items()
+    }
+    rows = pa.table(columns | {"place": np.arange(count)})
+    groups = rows.group_by(list(of_row), use_threads=False).aggregate([("place", "list")])
+    places = groups["place_list"].combine_chunks()
+    lengths = pc.list_value_length(places).to_numpy()
+    number = np.empty(count, dtype=np.int64)
+    number[places.flatten().to_numpy()] = np.repeat(np.arange(len(groups)), lengths)
+    texts = [  # "" for rows that are no segments: Arrow's join of nulls alone would drop the row
+        "" if row["topic"] is None else options(row["cluster"], row["broker_id"], row["topic"])
+        for row in groups.select(list(of_row)).to_pylist()
+    ]
+    return pa.array(texts, pa.string()).take(pa.array(number))
+
+
+def _fingerprints(found: pa.Table, options: Any, *, needs_next: bool) -> pa.ChunkedArray:
     """Return what ``plan_scan`` compares of segments."""
     depends_on = ["size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else [])]
     parts = [found[name].cast(pa.string()) for name in depends_on]

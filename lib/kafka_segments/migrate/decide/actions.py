@@ -2,6 +2,9 @@
 
 from enum import StrEnum
 
+NOTED = ("folder", "root", "segment_count", "size_bytes")
+"""What an event notes of its log besides its key: as the plan has it."""
+
 
 class SegmentAction(StrEnum):
     """What is done with a segment: values of column ``action`` of ``migration_plans``."""

@@ -2,8 +2,9 @@
 
 from pyspark.sql import Column, DataFrame
 
-from kafka_segments.migrate.decide.actions import SegmentAction, Step
+from kafka_segments.migrate.decide.actions import NOTED, SegmentAction, Step
 from kafka_segments.tables import columns as F
+from kafka_segments.tables.bounded import plus, total
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.outcomes import Outcome
@@ -35,7 +36,7 @@ def staged_bytes() -> Column:
     interval = F.get_json_object("rules", "$.index_interval_bytes").cast("long")
     between = F.greatest(interval, F.lit(HEADER_BYTES))
     entries = F.floor(F.col("expected_bytes") / between) + 1
-    return log + _INDEX_BYTES * entries
+    return plus(log, _INDEX_BYTES * entries)
 
 
 def bytes_to_stage(plan: DataFrame) -> DataFrame:
@@ -44,24 +45,24 @@ def bytes_to_stage(plan: DataFrame) -> DataFrame:
     Needs: is_staged (boolean), root, and what ``staged_bytes`` needs.
     Gives: root, needed_bytes.
     """
-    needed = F.sum(staged_bytes()).alias("needed_bytes")
+    needed = total(staged_bytes()).alias("needed_bytes")
     return plan.where("NOT is_staged").groupBy("root").agg(needed)
 
 
 def logs_of_segments(segments: DataFrame) -> DataFrame:
     """Return a row for each log: its planned segments in order, and one of their problems.
 
-    Needs: the key, path, root, next_base_offset, size_bytes, mtime_ns, action, log_start_offset,
-    topic_id, rules, cut_bytes, problem (string, null: none), is_failed (boolean).
-    Gives: the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id, rules,
-    segments, problem, is_failed.
+    Needs: plan_id, the key, path, root, next_base_offset, size_bytes, mtime_ns, action,
+    log_start_offset, topic_id, rules, cut_bytes, problem (string, null: none), is_failed (boolean).
+    Gives: plan_id, the key, folder, root, segment_count, size_bytes, log_start_offset, topic_id,
+    rules, segments, problem, is_failed.
     """
     segment = F.struct("base_offset", *OF_PLANNED_SEGMENT)
-    return segments.groupBy(*LOG_KEYS).agg(
+    return segments.groupBy("plan_id", *LOG_KEYS).agg(
         F.min(F.regexp_replace("path", "/[^/]*$", "")).alias("folder"),
         F.min("root").alias("root"),
         F.count("*").alias("segment_count"),
-        F.sum("size_bytes").alias("size_bytes"),
+        total("size_bytes").alias("size_bytes"),
         F.max("log_start_offset").alias("log_start_offset"),
         F.max("topic_id").alias("topic_id"),
         F.min("rules").alias("rules"),
@@ -87,11 +88,11 @@ def with_replicas(proofs: DataFrame) -> DataFrame:
 
 
 def latest_steps(events: DataFrame) -> DataFrame:
-    """Return a row for each log: moment, status and message of the newest event of each step.
+    """Return a row for each log: the newest event of each step, and what it notes of the log.
 
     Gives: the key and, named for each step, a struct or null.
     """
-    event = F.struct("sequence", "at", "run_id", "status", "message")
+    event = F.struct("sequence", "at", "run_id", "status", "message", *NOTED)
 
     def newest(step: str) -> Column:
         return F.max(F.when(F.col("step") == step, event)).alias(step)

@@ -92,12 +92,12 @@ def with_known_of_log(segments: DataFrame) -> Transform:
 def with_settings(settings: DataFrame) -> Transform:
     """Add the settings of each replica of a log, and sort, oldest segment first.
 
-    Needs: the key of a segment; ``settings``: cluster, broker_id, settings.
+    Needs: the key of a segment; ``settings``: the key of a log, settings.
     Gives: the same, settings.
     """
 
     def transform(decided: DataFrame) -> DataFrame:
-        joined = decided.join(F.broadcast(settings), ["cluster", "broker_id"], how="left")
+        joined = decided.join(F.broadcast(settings), list(LOG_KEYS), how="left")
         return joined.select(*decided.columns, "settings").orderBy(*SEGMENT_KEYS)
 
     return transform

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from kafka_segments.tables import columns as F
 from kafka_segments.wire.names import METADATA_TOPIC
 
-METADATA_LOG, REMOTE_COPY = "metadata_log", "remote_copy"
+METADATA_LOG, REMOTE_COPY, LEFT_OVER = "metadata_log", "remote_copy", "left_over"
 _WITH_ID = r"/[0-9]{20}-[A-Za-z0-9_-]{22,36}\.log$"
 
 
@@ -33,6 +33,13 @@ OTHER_RULES = (
         "none here: the leader's remote log manager deletes it",
         "a copy in tiered storage: no broker appends to it",
     ),
+    OtherRules(
+        LEFT_OVER,
+        "the log has another topic id than the metadata gives the topic: it is left over from a"
+        " topic that was deleted, whose settings are not known",
+        "look into partition.metadata; a broker that starts renames the folder to -stray",
+        "left over from a topic that was deleted: no broker appends to it",
+    ),
 )
 """Source: KafkaRaftLog.maybeClean and createLog (KafkaMetadataLog before 4.1),
 RemoteLogManager.RLMExpirationTask.cleanupExpiredRemoteLogSegments."""
@@ -41,11 +48,14 @@ RemoteLogManager.RLMExpirationTask.cleanupExpiredRemoteLogSegments."""
 def with_other_rules(segments: DataFrame) -> DataFrame:
     """Add ``other_rules``: the code of ``OTHER_RULES`` that a segment falls under; null: none.
 
-    Needs: topic; path, if copies in tiered storage are to be found.
+    Needs: topic; path, if copies in tiered storage are to be found; is_left_over, if logs of other
+        topic ids are.
     """
     code = F.when(F.col("topic") == METADATA_TOPIC, METADATA_LOG)
     if "path" in segments.columns:
         code = code.when(F.col("path").rlike(_WITH_ID), REMOTE_COPY)
+    if "is_left_over" in segments.columns:
+        code = code.when(F.col("is_left_over"), LEFT_OVER)
     return segments.withColumn("other_rules", code)
 
 

@@ -52,6 +52,8 @@ def mark_deleted(
     6. An active segment that goes, or that waits for nothing but its upload, is rolled first. The
        passes after that see a next segment, which begins at the log's end.
     7. A segment that falls under ``OTHER_RULES`` stays, whatever its age.
+    8. Where ``log_cleaner_enable`` is false, nothing of a compacted log goes: it is the cleaner's
+       threads that delete there.
 
     ``log`` names the columns that make up the key of a log.
 
@@ -60,9 +62,11 @@ def mark_deleted(
         high_watermark, log_start_offset, highest_remote_offset (long, null: not known), path
         (string; see ``with_other_rules``), and the columns of ``TopicConfig``.
     Gives: the same, other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
-        is_empty_active, is_readable, is_committed, is_uploaded, is_expired, is_beyond_size, rule
+        is_empty_active, is_readable, is_committed, uploads (its log's segments are copied to
+        remote storage), is_uploaded, is_without_cleaner, is_expired, is_beyond_size, rule
         (null: it stays), rolls.
-    Source: UnifiedLog.deleteOldSegments, deletableSegments, isSegmentEligibleForDeletion.
+    Source: UnifiedLog.deleteOldSegments, deletableSegments, isSegmentEligibleForDeletion,
+        LogManager.cleanupLogs (which logs it passes over without a cleaner).
     """
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -98,7 +102,7 @@ def _inner_columns(rules: RetentionRules) -> list[str]:
     by_pass = [
         f"_{name}_{number}" for number in range(len(rules.passes)) for name in ("goes", "older")
     ]
-    return ["_deletes", "_tiered", "_copies", "_starts_at_end", "_may_go", *by_pass]
+    return ["_deletes", "_tiered", "_starts_at_end", "_may_go", *by_pass]
 
 
 def _limits(rules: RetentionRules) -> dict[str, Column]:
@@ -106,6 +110,7 @@ def _limits(rules: RetentionRules) -> dict[str, Column]:
     deletes, compacts = F.array_contains(policy, "delete"), F.array_contains(policy, "compact")
     tiered = F.lit(rules.is_tiered) & F.col("remote_storage_enable") & ~compacts
     copies = tiered & ~F.col("remote_log_copy_disable")
+    no_cleaner = compacts & ~F.col("log_cleaner_enable")
 
     def in_force(name: str) -> Column:
         local = F.col(f"local_{name}")
@@ -116,10 +121,11 @@ def _limits(rules: RetentionRules) -> dict[str, Column]:
         "limit_ms": in_force("retention_ms"),
         "limit_bytes": in_force("retention_bytes"),
         "clock_ms": F.col("last_modified_ms" if rules.by_mtime else "largest_timestamp_ms"),
-        "by_limits": (deletes | empty_runs_all) & F.col("other_rules").isNull(),
-        "_deletes": deletes | F.lit(rules.starts_without_delete),
+        "by_limits": (deletes | empty_runs_all) & ~no_cleaner & F.col("other_rules").isNull(),
+        "is_without_cleaner": no_cleaner,
+        "_deletes": (deletes | F.lit(rules.starts_without_delete)) & ~no_cleaner,
         "_tiered": tiered,
-        "_copies": copies,
+        "uploads": copies,
     }
 
 
@@ -139,7 +145,7 @@ def _bounds(rules: RetentionRules) -> dict[str, Column]:
         "is_committed": committed,
         "is_empty_active": next_base.isNull() & (F.col("size_bytes") == 0),
         "_starts_at_end": F.coalesce(F.col("next_offset") <= log_start, F.lit(False)),
-        "is_uploaded": ~F.col("_copies")
+        "is_uploaded": ~F.col("uploads")
         | F.coalesce(is_remote, F.lit(False))
         | F.coalesce(starts_later, F.lit(False)),
     }

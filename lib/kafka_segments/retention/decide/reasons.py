@@ -5,11 +5,12 @@ from typing import NamedTuple
 from pyspark.sql import Column
 
 from kafka_segments.retention.decide.other_rules import OTHER_RULES
+from kafka_segments.retention.decide.passes import INHERITED
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME
 from kafka_segments.tables import columns as F
 
 BLOCKED, NOT_EXPIRED, NO_LIMIT = "blocked", "not_expired", "no_limit"
-WITHIN_SIZE, POLICY = "within_size", "cleanup_policy"
+WITHIN_SIZE, POLICY, NO_CLEANER = "within_size", "cleanup_policy", "log_cleaner_disabled"
 HIGH_WATERMARK, NO_HIGH_WATERMARK = "high_watermark", "high_watermark_unknown"
 EMPTY_ACTIVE, UNREADABLE = "active_empty", "unreadable"
 NOT_UPLOADED, UPLOAD_UNKNOWN = "not_uploaded", "upload_unknown"
@@ -17,6 +18,15 @@ FUTURE, WRONG_UNIT = "future_timestamp", "wrong_unit"
 NO_TIMESTAMP, COPIED = "no_timestamp", "mtime_reset"
 DAY_MS = 86_400_000
 UNIT_NAMES = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
+
+_WITH_CLEANER = (
+    "log.cleaner.enable=true in server.properties, and a restart of the broker: then all its"
+    " compacted topics lose each key's older records, too"
+)
+_WITH_DELETE = (
+    "delete in cleanup.policy: then retention.ms and retention.bytes hold for the whole topic, and"
+    " the only record of a key goes with the rest"
+)
 
 
 class Reason(NamedTuple):
@@ -30,6 +40,28 @@ class Reason(NamedTuple):
 
 def _text(template: str, *columns: str) -> Column:
     return F.format_string(template, *(F.col(column) for column in columns))
+
+
+def _decided_by(name: str) -> Column:
+    """Return which of two settings is in force: retention.* or, of what is uploaded, local.*."""
+    is_local = F.col("uploads") & (F.col(f"local_retention_{name}") != INHERITED)
+    return F.when(is_local, f"local.retention.{name}").otherwise(f"retention.{name}")
+
+
+def _to_lower(name: str) -> Column:
+    """Return the setting that frees the disk and destroys the least: the remote copies stay."""
+    return F.when(F.col("uploads"), f"local.retention.{name}").otherwise(f"retention.{name}")
+
+
+def _by_size() -> Column:
+    """Return how a segment goes by its log's size, whatever its timestamp says."""
+    return F.concat(
+        _to_lower("bytes"),
+        _text("=%d: it goes, and all older segments with it", "younger_bytes"),
+        F.when(~F.col("is_committed"), ", once below the high watermark").otherwise(""),
+        F.when(~F.col("is_uploaded"), ", once uploaded").otherwise(""),
+        F.when(F.col("uploads"), "; the remote copies stay").otherwise(""),
+    )
 
 
 def _unit() -> Column:
@@ -71,10 +103,13 @@ def _of_young() -> list[Reason]:
 
 def _of_deleted() -> list[Reason]:
     nothing = F.lit(None).cast("string")
-    by_time = F.when(
-        F.col("timestamp_unit") == "s",
-        "older than retention.ms by a timestamp that looks like seconds, not ms",
-    ).otherwise("older than retention.ms")
+    by_time = F.concat(
+        F.lit("older than "),
+        _decided_by("ms"),
+        F.when(
+            F.col("timestamp_unit") == "s", " by a timestamp that looks like seconds, not ms"
+        ).otherwise(""),
+    )
     return [
         Reason(
             LOG_START_OFFSET,
@@ -85,7 +120,7 @@ def _of_deleted() -> list[Reason]:
         Reason(
             SIZE,
             F.col("rule") == SIZE,
-            F.lit("the log holds retention.bytes without it"),
+            F.concat(F.lit("the log holds "), _decided_by("bytes"), F.lit(" without it")),
             nothing,
         ),
         Reason(
@@ -127,10 +162,16 @@ def _of_any_age() -> list[Reason]:
             F.lit("none needed: it holds nothing"),
         ),
         Reason(
+            NO_CLEANER,
+            F.col("is_without_cleaner"),
+            F.concat(policy, F.lit(" and log.cleaner.enable is false: nothing goes")),
+            F.lit(_WITH_CLEANER),
+        ),
+        Reason(
             POLICY,
             ~F.col("by_limits"),
             F.concat(policy, F.lit(": nothing goes by time or size")),
-            F.lit("cleanup.policy with delete"),
+            F.lit(_WITH_DELETE),
         ),
     ]
 
@@ -197,13 +238,16 @@ def _of_unlimited() -> list[Reason]:
             NO_LIMIT,
             unlimited & (F.col("limit_bytes") < 0),
             F.lit("no limit by time or size"),
-            F.lit("set retention.ms or retention.bytes"),
+            F.concat(F.lit("set "), _to_lower("ms"), F.lit(" or "), _to_lower("bytes")),
         ),
         Reason(
             WITHIN_SIZE,
             unlimited,
-            F.lit("no limit by time; without it the log is smaller than retention.bytes"),
-            F.lit("lower retention.bytes, or set retention.ms"),
+            F.concat(
+                F.lit("no limit by time; without it the log is smaller than "),
+                _decided_by("bytes"),
+            ),
+            F.concat(F.lit("lower "), _to_lower("bytes"), F.lit(", or set "), _to_lower("ms")),
         ),
     ]
 
@@ -222,24 +266,29 @@ def _of_clock() -> list[Reason]:
             WRONG_UNIT,
             is_future & _unit().isNotNull(),
             F.format_string("its timestamp looks like %s, not ms: it lies in the future", _unit()),
-            F.lit("have the producer send ms; free it by retention.bytes or kafka-delete-records"),
+            F.concat(_by_size(), F.lit("; have the producer send ms")),
         ),
         Reason(
             FUTURE,
             is_future,
             F.lit("its greatest timestamp lies in the future"),
-            F.lit("retention.bytes or kafka-delete-records; message.timestamp.after.max.ms"),
+            F.concat(_by_size(), F.lit("; message.timestamp.after.max.ms refuses such records")),
         ),
         Reason(
             NO_TIMESTAMP,
             timeless,
-            F.lit("no timestamp to go by but its mtime, which is younger than retention.ms"),
-            F.lit("wait, or lower retention.ms"),
+            F.concat(
+                F.lit("no timestamp to go by but its mtime, which is younger than "),
+                _decided_by("ms"),
+            ),
+            F.concat(F.lit("wait, or lower "), _to_lower("ms")),
         ),
         Reason(
             NOT_EXPIRED,
             F.lit(True),
-            F.lit("younger than retention.ms, and the log is not too large"),
-            F.lit("wait, or lower retention.ms or retention.bytes"),
+            F.concat(
+                F.lit("younger than "), _decided_by("ms"), F.lit(", and the log is not too large")
+            ),
+            F.concat(F.lit("wait, or lower "), _to_lower("ms"), F.lit(" or "), _to_lower("bytes")),
         ),
     ]

@@ -42,7 +42,10 @@ def compare_retention(
     value that takes the place of the topic's own; null: the topic's own holds. Its row ``today``
     has nulls alone.
 
-    Needs: what ``with_neighbours`` and ``mark_deleted`` need, min_timestamp_ms.
+    Logs that are left over from a topic that was deleted have rows of their own beside those of
+    the topic that has its name now.
+
+    Needs: what ``with_neighbours`` and ``mark_deleted`` need, min_timestamp_ms, is_left_over.
     Gives: cluster, topic, setting, and of what is left segments, size_bytes, oldest_offset
         (least of all partitions), span_ms (from the least to the greatest record timestamp; null:
         a first look at some segment does not tell its least);
@@ -55,15 +58,16 @@ def compare_retention(
         under_each = segments.transform(with_neighbours).crossJoin(F.broadcast(changes))
         crossed = under_each.withColumns({key: F.coalesce(f"_new_{key}", key) for key in keys})
         marked = crossed.transform(mark_deleted(now_ms=now_ms, rules=rules, log=log))
-        sums = marked.groupBy(*_KEY, "setting").agg(*_sums())
-        today = Window.partitionBy(*_KEY).rowsBetween(
+        sums = marked.groupBy(*_KEY, "is_left_over", "setting").agg(*_sums())
+        today = Window.partitionBy(*_KEY, "is_left_over").rowsBetween(
             Window.unboundedPreceding, Window.unboundedFollowing
         )
         columns = {
             f"today_{name}": F.max(F.when(F.col("setting") == TODAY, F.col(name))).over(today)
             for name in _KEPT
         }
-        return sums.withColumns(columns).where(F.col("setting") != TODAY)
+        compared = sums.withColumns(columns).where(F.col("setting") != TODAY)
+        return compared.drop("is_left_over")
 
     return transform
 

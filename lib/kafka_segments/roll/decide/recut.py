@@ -5,12 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from kafka_segments.retention.decide.other_rules import METADATA_LOG, OTHER_RULES
+from kafka_segments.retention.decide.other_rules import (
+    LEFT_OVER,
+    METADATA_LOG,
+    roll_words,
+    with_other_rules,
+)
 from kafka_segments.roll.decide.cutting import Points, cut
 from kafka_segments.tables import columns as F
 from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.wire.names import METADATA_TOPIC
 
 CUTS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, setting string,"
@@ -21,8 +25,8 @@ CUTS = (
 )
 SETTINGS = ("segment_bytes", "segment_ms", "index_interval_bytes")
 _POINTS = ("position", "timestamp_ms", "gap_bytes", "is_in_order", "batch_count", "segments_today")
+_NOT_CUT = (METADATA_LOG, LEFT_OVER)
 _POINTS_A_SEGMENT = 1024
-_METADATA = next(rules.roll_words for rules in OTHER_RULES if rules.code == METADATA_LOG)
 
 
 def compare_cuts(
@@ -44,7 +48,8 @@ def compare_cuts(
     4. Where timestamps are missing, or go back from segment to segment, is_in_order is false, and
        the bounds are those that bytes and batches give.
     5. What only a broker knows is left out: jitter, full indexes, restarts.
-    6. KRaft's own log is not cut. Its row says why in not_decided, which is null for all others.
+    6. KRaft's own log, and one that ``is_left_over``, if the segments tell, are not cut. Their rows
+       say why in not_decided, which is null for all others.
 
     Needs: the key of a segment, size_bytes, first_batch_timestamp_ms, max_timestamp_ms,
         batch_count, segment_bytes, segment_ms, index_interval_bytes; the tables offset_index and
@@ -58,7 +63,7 @@ def compare_cuts(
         return F.greatest(F.lit(1), F.floor(F.array_min(F.array(*tried)) / points_a_segment))
 
     def transform(segments: DataFrame) -> DataFrame:
-        placed = _placed(segments).withColumns(
+        placed = _placed(segments.transform(with_other_rules)).withColumns(
             {"_step_bytes": step("segment_bytes"), "_step_ms": step("segment_ms")}
         )
         inside = _entries(offset_index, time_index, placed)
@@ -74,7 +79,7 @@ def compare_cuts(
         points = thinned.join(placed, list(SEGMENT_KEYS), how="inner").withColumn(
             "position", F.col("position") + F.col("_start")
         )
-        walked = points.select(*LOG_KEYS, "base_offset", *_POINTS, *SETTINGS)
+        walked = points.select(*LOG_KEYS, "base_offset", *_POINTS, *SETTINGS, "not_decided")
         return walked.groupBy(*LOG_KEYS).applyInArrow(walk, CUTS)
 
     return transform
@@ -101,6 +106,7 @@ def _placed(segments: DataFrame) -> DataFrame:
         F.sum("batch_count").over(whole).alias("batch_count"),
         F.count("*").over(whole).alias("segments_today"),
         *SETTINGS,
+        F.when(F.col("other_rules").isin(*_NOT_CUT), roll_words()).alias("not_decided"),
     )
 
 
@@ -146,8 +152,9 @@ def _walker(
 
     def walk(log: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         keys = {name: value.as_py() for name, value in zip(LOG_KEYS, log, strict=True)}
-        if keys["topic"] == METADATA_TOPIC:
-            left = [keys | {"setting": _name(row), "not_decided": _METADATA} for row in grid]
+        why_not = table["not_decided"][0].as_py()
+        if why_not is not None:
+            left = [keys | {"setting": _name(row), "not_decided": why_not} for row in grid]
             return pa.Table.from_pylist(left, cuts)
         points = Points.of(table)
         own = {name: table[name][0].as_py() for name in SETTINGS}

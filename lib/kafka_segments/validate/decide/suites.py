@@ -246,5 +246,6 @@ SUITES = (
         (Check("internal_records_readable", "has_problem", _WARNING, "a record was decoded"),),
     ),
     *(Suite(table.name, table.keys, _HISTORY_CHECKS) for table in tables.METADATA_TABLES),
+    Suite("metadata_problems", tables.METADATA_PROBLEMS.keys),
     Suite("remote_segments", tables.REMOTE_SEGMENTS.keys),
 )
