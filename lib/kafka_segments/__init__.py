@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 
 if TYPE_CHECKING:
-    from kafka_segments.api import OpenWarehouse, open, register
+    from kafka_segments.api import OpenWarehouse, StartForecast, forecast, open, register
 
-__all__ = ["KafkaSegmentsError", "OpenWarehouse", "UsageError", "__version__", "open", "register"]
-__version__ = "0.2.0"
+__all__ = [
+    "KafkaSegmentsError",
+    "OpenWarehouse",
+    "StartForecast",
+    "UsageError",
+    "__version__",
+    "forecast",
+    "open",
+    "register",
+]
+__version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,13 @@ from kafka_segments.search.command import search
 from kafka_segments.shell.command import shell
 from kafka_segments.sql.command import sql
 from kafka_segments.validate.command import validate
+from kafka_segments.wire.plain_text import plain_lines
+
+
+def _plain(error: click.ClickException) -> click.ClickException:
+    """Let an error about options, which repeats what was given, do nothing to a terminal."""
+    vars(error)["message"] = plain_lines(error.message)
+    return error
 
 
 class _Verbs(click.Group):
@@ -35,6 +42,8 @@ class _Verbs(click.Group):
         """Run a verb; it says itself that it was interrupted, if it had begun."""
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            raise _plain(error) from None
         except KeyboardInterrupt:
             sys.exit(ExitStatus.INTERRUPTED)
 

@@ -10,12 +10,16 @@ class UsageError(KafkaSegmentsError):
 
 
 class SparkEndedError(KafkaSegmentsError):
-    """Spark's JVM ended before the command did."""
+    """Spark's JVM ended before the command did, or did not start.
 
-    def __init__(self, what: str, to_do: str) -> None:
+    ``is_understood``: why is known, and starting it again would end alike.
+    """
+
+    def __init__(self, what: str, to_do: str, *, is_understood: bool = False) -> None:
         super().__init__(what, to_do)
         self.what = what
         self.to_do = to_do
+        self.is_understood = is_understood
 
     def __str__(self) -> str:
         return f"{self.what}: {self.to_do}"
@@ -31,6 +35,26 @@ class SourceError(UsageError):
 
     def __str__(self) -> str:
         return f"cannot list {self.uri}: {self.reason}"
+
+
+class VanishedError(UsageError):
+    """So much of what the tables know below a source is gone that it may not be mounted."""
+
+    def __init__(self, uri: str, lost: int, known: int, what: str, most_percent: int) -> None:
+        super().__init__(uri, lost, known, what, most_percent)
+        self.uri = uri
+        self.lost = lost
+        self.known = known
+        self.what = what
+        self.most_percent = most_percent
+
+    def __str__(self) -> str:
+        return (
+            f"{self.uri}: {self.lost} of {self.known} {self.what} that the tables know there have"
+            f" vanished, with all of their logs: more than {self.most_percent} %. Is the disk"
+            " mounted, and is it the right folder? Nothing was changed; --most-vanished 100 goes on"
+            " where they were deleted"
+        )
 
 
 class FileChangedError(KafkaSegmentsError):
@@ -64,12 +88,21 @@ class CorruptIndexError(KafkaSegmentsError):
 
 
 class CorruptTextError(KafkaSegmentsError):
-    """A checkpoint or properties file that cannot be parsed."""
+    """A checkpoint or properties file that cannot be parsed.
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
+    Attributes:
+        line: The line that is wrong, from 1 on; None: no single one.
+        exception: The class that a broker throws at it, without its package.
+    """
+
+    def __init__(
+        self, name: str, reason: str, line: int | None = None, exception: str = "IOException"
+    ) -> None:
+        super().__init__(name, reason, line, exception)
         self.name = name
         self.reason = reason
+        self.line = line
+        self.exception = exception
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"

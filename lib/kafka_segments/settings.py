@@ -69,6 +69,7 @@ class RetentionConfig(BaseModel):
     local_retention_bytes: Long = Field(default=-2, ge=-2)
     remote_storage_enable: Boolean = False
     remote_log_copy_disable: Boolean = False
+    log_cleaner_enable: Boolean = True  # of a broker, never of a topic
 
 
 class CutConfig(BaseModel):
@@ -98,8 +99,6 @@ class Settings(TopicConfig, BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_ENVIRONMENT, extra="forbid", frozen=True)
 
-    # A topic may have 4 to 11, but then no broker opens a segment of it: see test_limits.py.
-    segment_index_bytes: Long = Field(default=10 * 1024 * 1024, ge=12, le=2**31 - 1)
     producer_id_expiration_ms: int = Field(default=86_400_000, ge=1, le=2**31 - 1)
     message_timestamp_before_max_ms: Long = Field(default=2**63 - 1, ge=0)
     message_timestamp_after_max_ms: Long = Field(default=3_600_000, ge=0)

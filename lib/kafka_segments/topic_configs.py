@@ -1,7 +1,7 @@
 """Which configuration holds for a topic: Kafka's defaults, the broker's, the topic's own."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -94,9 +94,11 @@ def kafka_key(key: str) -> str:
 
 
 def settings_that_count(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Leave out what holds in tiered topics alone, where the topic is none."""
-    is_tiered = settings["remote_storage_enable"].value
-    return {key: setting for key, setting in settings.items() if is_tiered or key not in _TIERED}
+    """Leave out what holds in tiered or in compacted topics alone, where the topic is none."""
+    others = () if settings["remote_storage_enable"].value else _TIERED
+    if "compact" not in settings["cleanup_policy"].value:
+        others = *others, "log_cleaner_enable"
+    return {key: setting for key, setting in settings.items() if key not in others}
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,15 @@ class Described:
         return Described(
             self.topics | other.topics, self.brokers | other.brokers, sources | other.sources
         )
+
+    def only(self, keys: Collection[str]) -> "Described":
+        """Return the same of some settings, without where they stand; it tells of the same."""
+
+        def chosen(values: Values) -> Values:
+            return {key: value for key, value in values.items() if key in keys}
+
+        topics = {topic: chosen(values) for topic, values in self.topics.items()}
+        return Described(topics, {whose: chosen(values) for whose, values in self.brokers.items()})
 
     def counts(self) -> str:
         """Return in words of how many topics and brokers something is told."""
@@ -141,6 +152,25 @@ class ClusterConfigs:
     static: Values
     internal: dict[str, Values]
     sources: Sources
+
+    def only(self, keys: Collection[str]) -> Self:
+        """Return the same of some settings, without where they stand."""
+
+        def chosen(values: Values) -> Values:
+            return {key: value for key, value in values.items() if key in keys}
+
+        topics = {topic: own for topic, values in self.topics.items() if (own := chosen(values))}
+        brokers = {whose: own for whose, values in self.brokers.items() if (own := chosen(values))}
+        internal = {topic: chosen(values) for topic, values in self.internal.items()}
+        return replace(
+            self,
+            topics=topics,
+            given=chosen(self.given),
+            brokers=brokers,
+            static=chosen(self.static),
+            internal=internal,
+            sources={},
+        )
 
     def of_topics(self) -> dict[str, Values]:
         """Return what is set of each topic itself, by its owner or by Kafka."""
@@ -215,33 +245,58 @@ class TopicConfigs:
         files = _Reader()
         for file in topic_configs:
             files.read(file)
-        logs = {held.cluster: _of_metadata(held) for held in metadata}
         given = settings.model_dump(exclude_unset=True, include=set(TopicConfig.model_fields))
-
-        def merged(log: Described | None) -> ClusterConfigs:
-            found = files.described if log is None else log.under(files.described)
-            known = files.described.topics if log is None else INTERNAL
-            topics, sources = dict(found.topics), dict(found.sources)
-            for topic, config in settings.topics.items():
-                own = config.model_dump(exclude_unset=True)
-                topics[topic] = topics.get(topic, {}) | own
-                sources |= {(topic, key): Source(_OF_SETTINGS) for key in own}
-            return ClusterConfigs(
-                topics=topics,
-                given=given,
-                brokers=found.brokers,
-                static=static,
-                internal={topic: own for topic, own in INTERNAL.items() if topic not in known},
-                sources=sources,
-            )
-
-        return cls(
-            others=merged(None),
-            clusters={cluster: merged(log) for cluster, log in logs.items()},
-            described=files.described,
-            metadata=logs,
-            held=tuple(metadata),
+        topics, sources = dict(files.described.topics), dict(files.described.sources)
+        for topic, config in settings.topics.items():
+            own = config.model_dump(exclude_unset=True)
+            topics[topic] = topics.get(topic, {}) | own
+            sources |= {(topic, key): Source(_OF_SETTINGS) for key in own}
+        known = files.described.topics
+        others = ClusterConfigs(
+            topics=topics,
+            given=given,
+            brokers=files.described.brokers,
+            static=static,
+            internal={topic: own for topic, own in INTERNAL.items() if topic not in known},
+            sources=sources,
         )
+        return cls(others, described=files.described).and_of(metadata)
+
+    def and_of(self, metadata: Sequence[MetadataConfigs]) -> Self:
+        """Return the same with what metadata logs have, see ``load``.
+
+        Raises:
+            UsageError: a value that Kafka refuses.
+        """
+        logs = {held.cluster: _of_metadata(held) for held in metadata}
+        clusters = {cluster: self._under_files(log) for cluster, log in logs.items()}
+        return replace(
+            self,
+            clusters=self.clusters | clusters,
+            metadata=self.metadata | logs,
+            held=(*self.held, *metadata),
+        )
+
+    def _under_files(self, log: Described) -> ClusterConfigs:
+        """Return a cluster's configurations: its log's, where files and settings tell nothing."""
+        untold = log.under(self.described)
+        own, told = self.others.topics, self.described.topics
+        topics = untold.topics | {
+            topic: values if topic in told else untold.topics.get(topic, {}) | values
+            for topic, values in own.items()
+        }
+        return replace(
+            self.others,
+            topics=topics,
+            brokers=untold.brokers,
+            internal={},
+            sources=untold.sources | self.others.sources,
+        )
+
+    def only(self, keys: Collection[str]) -> Self:
+        """Return the configurations of some settings, without where they are from."""
+        clusters = {cluster: configs.only(keys) for cluster, configs in self.clusters.items()}
+        return type(self)(self.others.only(keys), clusters, self.described.only(keys))
 
     def of(self, cluster: str) -> ClusterConfigs:
         """Return the configurations of a cluster."""

@@ -48,6 +48,42 @@ def _line(*arguments: object) -> str:
     return line
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["build", "--warehouse", "wh", "--source"],
+        ["build", "--source", ".", "--warehouse"],
+        ["build", "--source", ".", "--warehouse", "wh", "--index-dir"],
+        ["recovery", "kit", "--source", ".", "--out"],
+        ["recovery", "apply"],
+        ["retention", "apply", "--plan", "p", "--warehouse", "wh", "--set-aside"],
+        ["divergence", "--copy"],
+        ["divergence", "repair", "--copy", "a=.", "--copy", "b=.", "--out"],
+        ["internals", "tier", "--warehouse", "wh", "--rebuild"],
+        ["report", "--warehouse", "wh", "--out"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("uri", ["s3:/u:s3cret@bucket/p", "HDFS:u:s3cret@name", "s3://u:s3cret@b"])
+def test_what_is_nearly_a_uri_with_credentials_is_refused_and_not_repeated(
+    arguments: list[str], uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = f"a={uri}" if arguments[-1] == "--copy" else uri
+
+    done = CliRunner().invoke(cli, [*arguments, given])
+
+    assert done.exit_code == 2
+    assert "s3cret" not in done.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_is_given_twice_repeats_no_credentials() -> None:
+    twice = ["--source", "s3://u:s3cret@b"] * 2
+
+    assert "s3cret" not in CliRunner().invoke(cli, ["build", "--warehouse", "wh", *twice]).output
+
+
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
     """A warehouse as far as the names of its tables tell."""
@@ -131,6 +167,18 @@ def test_a_file_is_no_source(tmp_path: Path) -> None:
         require_source(str(tmp_path / "f"))
 
 
+def test_a_source_that_this_user_may_not_list_is_told_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    with pytest.raises(SourceError, match=r"Permission denied: .*; it is .* run this by `sudo -u "):
+        require_source(str(tmp_path))
+
+
 def _java(home: Path, *, release: str | None = None, says: str = "", jre: bool = False) -> Path:
     program = home / ("jre/bin/java" if jre else "bin/java")
     program.parent.mkdir(parents=True)
@@ -211,6 +259,9 @@ def test_where_another_process_started_the_jvm_no_java_is_looked_for(
         patch.setenv("PYSPARK_GATEWAY_PORT", "1")
         require_java()
     monkeypatch.setenv("SPARK_HOME", str(no_java))
+    with pytest.raises(UsageError, match="no `java` in PATH"):
+        require_java()  # there is no Spark that would read the file
+    _java(no_java).rename(no_java / "bin" / "spark-submit")
     require_java()  # Spark's own file may name one
 
 

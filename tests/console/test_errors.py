@@ -11,6 +11,7 @@ EVERY_ERROR = [
     errors.KafkaSegmentsError("something is wrong"),
     errors.UsageError("no --source given"),
     errors.SourceError("/data", "no such folder"),
+    errors.VanishedError("/data", 9, 10, "segments", 50),
     errors.FileChangedError(100, 200),
     errors.FileReplacedError(100, 1048576),
     errors.UnreadableObjectError("no chunk 3 of 7"),

@@ -7,6 +7,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
+from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.cli import cli
 
 
@@ -124,3 +125,43 @@ def test_a_setting_that_there_is_none_of_is_refused_by_every_verb(command, names
     ):
         line = _refused(command, *needed, "--set", pair)
         assert line.startswith(f"kafka-segments: {reason}")
+
+
+OF_RELEASES = [(names, command) for command, names, found in ALL if found.name == "kafka_version"]
+NOT_KNOWN = {
+    "5.0": "its rules are not known; 4.4 is the newest release that is: name it to go by its rules",
+    "4.5": "its rules are not known",
+    "3.10": "there is no such release; known are 0.8.0 to 0.11.0, 1.0",
+    "four": "a release such as 4.3 or 2.8.1 expected",
+}
+
+
+def test_every_verb_whose_answers_differ_by_release_takes_one():
+    assert {" ".join(names) for names, _ in OF_RELEASES} == {
+        "audit", "build", "internals groups", "migrate inventory", "retention decide",
+        "retention explain", "retention plan", "roll", "search bootstrap", "search offsets",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("release", NOT_KNOWN)
+@pytest.mark.parametrize("command", [command for _, command in OF_RELEASES], ids=_id)
+def test_a_release_that_nobody_knows_is_refused_by_every_verb_in_the_same_words(
+    command, release, tmp_path
+):
+    for table in command.reads:  # they are looked for first
+        (tmp_path / table / "_delta_log").mkdir(parents=True)
+        (tmp_path / table / "_delta_log" / f"{0:020d}.json").touch()
+    needed = {"--time": "LATEST", "--last": "1h"}
+    given = ["orders-0"] * sum(isinstance(param, click.Argument) for param in command.params)
+    for option in command.params:
+        if (option.required and isinstance(option, click.Option)) or option.opts[0] in needed:
+            given += [option.opts[0], needed.get(option.opts[0], str(tmp_path))]
+
+    line = _refused(command, *given, "--kafka-version", release)
+
+    assert line.startswith(f"kafka-segments: --kafka-version {release}: {NOT_KNOWN[release]}")
+
+
+@pytest.mark.parametrize("release", ["0.8", "0.10", "0.10.2.1", "2.8.2", "3.9.9", "4.4", "4.4.17"])
+def test_a_known_line_and_each_of_its_fixes_is_a_release(release):
+    assert parse_version(release) == tuple(map(int, release.split(".")))

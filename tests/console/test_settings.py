@@ -35,6 +35,7 @@ def test_the_defaults_are_the_brokers():
         "local_retention_bytes": -2,
         "remote_storage_enable": False,
         "remote_log_copy_disable": False,
+        "log_cleaner_enable": True,
         "index_interval_bytes": 4096,
         "segment_bytes": 1_073_741_824,
         "segment_ms": 604_800_000,
@@ -106,8 +107,8 @@ def test_settings_cannot_be_changed():
             "index_interval_bytes is 2147483648: Input should be less than or equal to 2147483647",
         ),
         (
-            "segment_index_bytes=11",
-            "segment_index_bytes is 11: Input should be greater than or equal to 12",
+            "segment_index_bytes=3",
+            "segment_index_bytes is 3: Input should be greater than or equal to 4",
         ),
     ],
 )

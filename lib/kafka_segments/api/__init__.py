@@ -1,6 +1,7 @@
 """The public API: the tables of a warehouse and the verbs' answers as DataFrames, for notebooks.
 
-``kafka_segments.open`` and ``kafka_segments.register`` are these; docs/api.md has every name.
+``kafka_segments.open``, ``kafka_segments.register`` and ``kafka_segments.forecast`` are these;
+docs/api.md has every name.
 """
 
 from os import fspath
@@ -8,13 +9,14 @@ from os import fspath
 from pyspark.sql import SparkSession
 
 from kafka_segments.api.arguments import FilePath
+from kafka_segments.api.forecasts import StartForecast, forecast
 from kafka_segments.api.warehouse import OpenWarehouse
 from kafka_segments.console.early import ANY_TABLE, require_tables
 from kafka_segments.rows import datasource
 from kafka_segments.rows.workers import require_package
 from kafka_segments.storage.files import absolute_uri
 
-__all__ = ["OpenWarehouse", "open", "register"]
+__all__ = ["OpenWarehouse", "StartForecast", "forecast", "open", "register"]
 
 
 def open(warehouse: FilePath, spark: SparkSession | None = None) -> OpenWarehouse:

@@ -17,7 +17,7 @@ from kafka_segments.api.arguments import (
     paths,
 )
 from kafka_segments.api.tables import OpenTables
-from kafka_segments.broker_rules.versions import LATEST, parse_version
+from kafka_segments.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.retention.command_options import log_of, retention_options
 from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
@@ -40,7 +40,7 @@ class OpenDecisions(OpenTables):
         topic_configs: FilePath | Sequence[FilePath] = (),
         server_properties: FilePath | None = None,
         remote_offsets: FilePath | None = None,
-        kafka_version: str = LATEST,
+        kafka_version: str = DEFAULT,
         save: bool = False,
     ) -> DataFrame:
         """Decide for every segment what retention does with it now, and why.
@@ -76,7 +76,7 @@ class OpenDecisions(OpenTables):
         topic_configs: FilePath | Sequence[FilePath] = (),
         server_properties: FilePath | None = None,
         remote_offsets: FilePath | None = None,
-        kafka_version: str = LATEST,
+        kafka_version: str = DEFAULT,
     ) -> DataFrame:
         """Return what other settings keep: a row for each topic and combination of ``what_if``.
 
@@ -101,7 +101,7 @@ class OpenDecisions(OpenTables):
         topic_configs: FilePath | Sequence[FilePath] = (),
         server_properties: FilePath | None = None,
         remote_offsets: FilePath | None = None,
-        kafka_version: str = LATEST,
+        kafka_version: str = DEFAULT,
     ) -> DataFrame:
         """Return for each segment of one log why it goes or stays, oldest first.
 
@@ -126,7 +126,7 @@ class OpenDecisions(OpenTables):
         conf: FilePath | None = None,
         topic_configs: FilePath | Sequence[FilePath] = (),
         server_properties: FilePath | None = None,
-        kafka_version: str = LATEST,
+        kafka_version: str = DEFAULT,
         rule: str | None = None,
         append_bytes: int = 16_384,
         append_records: int = 1,

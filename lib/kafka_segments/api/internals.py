@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, optional_ms
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.broker_rules.group_records import OLDEST, group_record_rules
-from kafka_segments.broker_rules.versions import LATEST, parse_version
+from kafka_segments.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.as_of import AsOf
@@ -145,7 +145,7 @@ class OpenInternals:
     def groups(
         self,
         *,
-        kafka_version: str = LATEST,
+        kafka_version: str = DEFAULT,
         new_coordinator: bool = False,
         groups: str | Sequence[str] = (),
         cluster: str | None = None,

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
 from kafka_segments.api.decisions import OpenDecisions
 from kafka_segments.api.internals import OpenInternals
-from kafka_segments.broker_rules.versions import LATEST, parse_version
+from kafka_segments.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.lag.run import LagOptions, run_lag
@@ -41,9 +41,10 @@ class OpenWarehouse(OpenDecisions):
         cluster: str | None = None,
         broker_id: int | None = None,
         now: Moment | None = None,
-        kafka_version: str = LATEST,
+        kafka_version: str = DEFAULT,
         high_watermark: Literal["end", "checkpoint"] = "end",
         isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        max_decompressed_message_bytes: int | None = None,
     ) -> DataFrame:
         """Find the offset for each time in each log: Kafka's answer and the true one.
 
@@ -57,6 +58,8 @@ class OpenWarehouse(OpenDecisions):
             kafka_version: whose ListOffsets answers, 0.11 and later.
             high_watermark: up to where consumers read: the log's end, or the last checkpoint.
             isolation_level: whose answer.
+            max_decompressed_message_bytes: the topics' setting, by which 4.2.2 and 4.4 refuse
+                lookups; by default no limit.
 
         Returns:
             a row for each log and time; ``problem`` says where an answer is not known.
@@ -83,6 +86,7 @@ class OpenWarehouse(OpenDecisions):
             moments=tuple((text(time), parse_moment(text(time), now_ms=now_ms)) for time in times),
             has_checkpointed_end=is_checkpointed,
             is_read_committed=is_committed,
+            most_record_bytes=max_decompressed_message_bytes,
         )
         return run_search(self.spark, options, self._kept)
 

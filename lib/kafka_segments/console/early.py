@@ -16,7 +16,8 @@ import click
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.spark.jars import require_named_jars
 from kafka_segments.spark.java import require_java
-from kafka_segments.storage.uris import scheme_of
+from kafka_segments.storage.permissions import is_forbidden, permission_step
+from kafka_segments.storage.uris import misread_uri, scheme_of
 from kafka_segments.tables.missing import missing_plan, missing_table, missing_tables
 
 ANY_TABLE = "*"
@@ -142,7 +143,7 @@ def local_path(text: str) -> Path | None:
 
     What is no path at all is left to ``absolute_uri``, which says why.
     """
-    if not text or "\0" in text:
+    if not text or "\0" in text or misread_uri(text):
         return None
     if not scheme_of(text):
         return Path(os.path.abspath(os.path.expanduser(text)))
@@ -164,6 +165,8 @@ def _has_commit(table: Path) -> bool:
 
 
 def _in_words(error: OSError, folder: Path) -> str:
+    if is_forbidden(error):
+        return f"{error}; {permission_step(error)}"
     if error.errno != errno.ENOENT:
         return str(error)
     there = folder.parent

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.broker_rules.versions import DEFAULT, NEWEST
+from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import noting
 from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
 from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.sources.missing import MOST_VANISHED
+from kafka_segments.wire.plain_text import plain, plain_lines
 
 if TYPE_CHECKING:
     from kafka_segments.settings import Settings
@@ -32,6 +38,11 @@ class ExitStatus(IntEnum):
 ROOT = Path(__file__).resolve().parents[3]
 _CAUSE = "Caused by: "
 _CANCELLED = "cancelled as part of cancellation of all jobs"  # as PySpark does at Ctrl-C
+_OBJECT = re.compile(r"\bs3a?://[^\s'\"]*[^\s'\".,:;)]")
+_BROKEN_OFF = re.compile(
+    r"Premature end of Content-Length|ConnectionClosedException|NoHttpResponse|Read timed out"
+    r"|Connection reset|Unable to execute HTTP request"
+)
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
 
@@ -58,6 +69,15 @@ follow_links_option = click.option(
     " says where it leads.",
 )
 
+most_vanished_option = click.option(
+    "--most-vanished",
+    type=click.IntRange(min=0, max=100),
+    default=MOST_VANISHED,
+    show_default=True,
+    metavar="PERCENT",
+    help="Stop, and change nothing, where more of what is known below a source is gone with its"
+    " whole logs, as where a disk is not mounted.",
+)
 verbose_option = click.option("--verbose", is_flag=True, help="More messages on stderr.")
 now_ms_option = click.option(
     "--now-ms",
@@ -75,6 +95,17 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
         default="table",
         show_default=True,
         help="Form of the result on stdout; json is one object a line.",
+    )
+
+
+def kafka_version_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option for a release, which ``parse_version`` reads; ``help_text``: what for."""
+    return click.option(
+        "--kafka-version",
+        default=DEFAULT,
+        show_default=True,
+        metavar="RELEASE",
+        help=f"{help_text}; {NEWEST} is the newest that is known.",
     )
 
 
@@ -156,10 +187,11 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
     With ``--quiet`` nothing else is said there.
     """
     quiet = is_quiet()
+    logged = logging.StreamHandler(sys.stderr)
+    logged.setFormatter(_PlainFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(
         level=logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
+        handlers=[logged],
     )
     # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone and
     # at Ctrl-C, some by the root logger.
@@ -168,13 +200,15 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         handler.addFilter(_is_not_of_py4j)
     unraisable = sys.unraisablehook
     try:
-        with _silence(quiet):
+        with _silence(quiet), noting() as not_known:
             status = command()
+            if not_known and status == ExitStatus.DONE:
+                status = ExitStatus.FINDINGS
     except UsageError as error:
-        click.echo(f"kafka-segments: {error}", err=True)
+        say(f"kafka-segments: {error}")
         status = ExitStatus.USAGE
     except KafkaSegmentsError as error:
-        click.echo(f"kafka-segments: {error}", err=True)
+        say(f"kafka-segments: {error}")
         status = ExitStatus.FAILED
     except KeyboardInterrupt:
         status = _interrupted(verbose=verbose)
@@ -184,10 +218,20 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
         if _CANCELLED in str(error):  # and the interrupt was lost where Python drops an object
             status = _interrupted(verbose=verbose)
         else:
-            click.echo(f"kafka-segments: {describe_failure(error)}", err=True)
+            say(f"kafka-segments: {describe_failure(error)}")
             status = ExitStatus.FAILED
     sys.unraisablehook = unraisable  # what the error held has ended by now
     sys.exit(status)
+
+
+class _PlainFormatter(logging.Formatter):
+    """Writes messages in a line each, whatever names are in them; traces keep their lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the library's name
+        return plain(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  the library's name
+        return plain_lines(super().formatException(ei))
 
 
 def _interrupted(*, verbose: bool) -> int:
@@ -197,7 +241,7 @@ def _interrupted(*, verbose: bool) -> int:
     """
     if not verbose:
         sys.unraisablehook = lambda _: None
-    click.echo("kafka-segments: interrupted; what was done is kept, run it again", err=True)
+    say("kafka-segments: interrupted; what was done is kept, run it again")
     return ExitStatus.INTERRUPTED
 
 
@@ -227,6 +271,14 @@ def describe_failure(error: Exception) -> str:
     causes = [line for line in lines if _names_a_python_error(line)] or [
         line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)
     ]
+    stored = _OBJECT.search(str(error)) if _BROKEN_OFF.search(str(error)) else None
+    if stored is not None:
+        return (
+            f"{stored[0]}: the store's answers broke off or did not come"
+            f" ({causes[-1] if causes else lines[0]}): run it again; if that fails, too, read this"
+            " object with another tool, which tells whether it is the store or the network"
+            " (--verbose shows all)"
+        )
     if causes:
         return f"{causes[-1]} (--verbose shows all)"
     return f"{type(error).__name__}: {lines[0] if lines else ''} (--verbose shows all)"

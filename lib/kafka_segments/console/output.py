@@ -3,7 +3,6 @@
 What needs no Spark does not wait for it: it is imported where it is used.
 """
 
-import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
+
+from kafka_segments.console.lines import print_csv, print_json, print_json_line
+from kafka_segments.wire.plain_text import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -58,16 +60,15 @@ def print_records(
         output: json, csv or any other.
         text: gives the line of a record.
     """
-    writer = csv.writer(sys.stdout, lineterminator="\n")
     if output == "csv":
-        writer.writerow([field.name for field in fields(form)])
+        print_csv(field.name for field in fields(form))
     for record in records:
         if output == "json":
-            sys.stdout.write(json.dumps(asdict(record)) + "\n")
+            print_json(asdict(record))
         elif output == "csv":
-            writer.writerow(asdict(record).values())
+            print_csv(asdict(record).values())
         else:
-            console().print(escape(text(record)))
+            print_text(text(record))
         yield record
 
 
@@ -80,12 +81,11 @@ def print_rows(rows: "DataFrame", output: str) -> None:
     if output == "json":
         lines = rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
         for line in stream_rows(lines):
-            sys.stdout.write(line[0] + "\n")
+            print_json_line(line[0])
         return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(rows.columns)
+    print_csv(rows.columns)
     for row in stream_rows(rows):
-        writer.writerow([_csv_value(value) for value in row])
+        print_csv(map(_csv_value, row))
 
 
 def _csv_value(value: Any) -> Any:
@@ -129,6 +129,16 @@ def console() -> Console:
     is_terminal = sys.stdout.isatty()
     width = None if is_terminal else _WIDE
     return Console(width=width, soft_wrap=True, emoji=False, highlight=is_terminal)
+
+
+def cell(text: str) -> str:
+    """Return a text as rich prints it: what looks like markup is text, and names are plain."""
+    return escape(plain(text))
+
+
+def print_text(text: str) -> None:
+    """Print one line of text on stdout; on a terminal numbers and paths in it are coloured."""
+    console().print(cell(text))
 
 
 def duration(ms: int | None) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from kafka_segments.console.early import check_before_session
+from kafka_segments.console.early import Refused, check_before_session
+from kafka_segments.storage.uris import misread_uri, scheme_of, without_secrets
 from kafka_segments.wire.moments import END_OF_TIME_MS, moment_text
 
 INT = click.IntRange(min=0, max=2**31 - 1)
@@ -65,6 +66,8 @@ class _Text(click.types.StringParamType):
 
 _PLACES = {"DIR": _Text("dir"), "FILE": _Text("file"), "URI": _Text("dir")}
 """What completes a text, by what the help calls it."""
+_NAMED = "NAME=URI"
+_NAME_PLACES = {*_PLACES, _NAMED, "FOLDER", "CSV"}
 
 
 def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) -> None:
@@ -84,7 +87,9 @@ def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) 
         if option.multiple:
             value, same = Counter(values[option.name]).most_common(1)[0]
             if same > 1:
-                ctx.fail(f"{name} {value} is given {same} times: once is enough")
+                ctx.fail(
+                    f"{name} {without_secrets(str(value))} is given {same} times: once is enough"
+                )
         elif option.is_flag and times > 1:
             ctx.fail(f"{name} is given {times} times: once is enough")
         elif times > 1:
@@ -92,6 +97,28 @@ def refuse_repeats(command: click.Command, ctx: click.Context, args: list[str]) 
                 f"{name} is given {times} times, and takes one value: leave only the one that is"
                 " meant"
             )
+
+
+def _refuse_misread_places(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse a URI that would be taken for a path, and what it may say would be said again.
+
+    Raises:
+        Refused: with the scheme alone.
+    """
+    values, _, given = command.make_parser(ctx).parse_args(args=list(args))
+    for param in given:
+        is_path = isinstance(param.type, click.Path)
+        if not (is_path or param.metavar in _NAME_PLACES):
+            continue
+        value = values[param.name]
+        for text in map(str, value if isinstance(value, list | tuple) else (value,)):
+            place = text.partition("=")[2] if param.metavar == _NAMED else text
+            if reason := misread_uri(place):
+                raise Refused(f"{param.opts[0]} {reason}")
+            if is_path and scheme_of(place):
+                raise Refused(
+                    f"{param.opts[0]} {without_secrets(place)}: a path on a disk expected"
+                )
 
 
 def _quiet_option() -> click.Option:
@@ -147,8 +174,9 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse repeats, then parse."""
+        """Refuse repeats and what is no place, then parse."""
         refuse_repeats(self, ctx, args)
+        _refuse_misread_places(self, ctx, args)
         return super().parse_args(ctx, args)
 
 

@@ -1,13 +1,13 @@
 """Tables on the terminal: as many rows as a person reads, and a line where there are more."""
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame, Row
-from rich.markup import escape
 from rich.table import Table
 
-from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_rows
+from kafka_segments.console.lines import print_line
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
+from kafka_segments.tables.metadata_held import cluster_in_words
 
 Cells = Callable[[Row], Iterable[str]]
 
@@ -19,17 +19,30 @@ def print_result(rows: DataFrame, output: str, *, names: Iterable[str], cells: C
         rows: in the order in which they are printed.
         output: ``table``, ``json`` or ``csv``.
         names: headings of the table, as for ``made_table``.
-        cells: returns the table's cells of a row, one for each heading.
+        cells: returns the table's cells of a row, one for each heading. Where the rows shown are of
+            several clusters, each begins with its cluster.
     """
     if output != "table":
         print_rows(rows, output)
         return []
     found = rows.take(MOST_ROWS_SHOWN + 1)
-    table = made_table(*names)
+    heading, cluster_of = cluster_column(found)
+    table = made_table(*heading, *names)
     for row in found[:MOST_ROWS_SHOWN]:
-        table.add_row(*map(escape, cells(row)))
+        table.add_row(*map(cell, (*cluster_of(row), *cells(row))))
     print_table(table, len(found))
     return found[:MOST_ROWS_SHOWN]
+
+
+def cluster_column(rows: Sequence[Row]) -> tuple[Sequence[str], Cells]:
+    """Return the heading of a column ``cluster`` and what fills it; no column for one cluster.
+
+    Rows that name no cluster have none.
+    """
+    clusters = {row["cluster"] for row in rows if "cluster" in row}
+    if len(clusters) < 2:
+        return (), lambda _: ()
+    return ("cluster",), lambda row: (cluster_in_words(row["cluster"]),)
 
 
 def made_table(*names: str) -> Table:
@@ -47,7 +60,7 @@ def print_table(table: Table, found: int) -> None:
     """Print a table, and a line that says so where more rows were found than it has."""
     console().print(table)
     if found > MOST_ROWS_SHOWN:
-        sys.stdout.write("… and more: --output csv prints them all\n")
+        print_line("… and more: --output csv prints them all")
 
 
 def or_dash(value: object) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.options import ROOT, ExitStatus, run, verbose_option
 from kafka_segments.console.strict_options import Command
 
@@ -31,7 +32,7 @@ def _shell(group: click.Command) -> int:
         raise TypeError(f"{group.name} is no group of verbs")
     is_typed = sys.stdin.isatty()
     if is_typed:
-        click.echo("starting Spark; Ctrl-D leaves, `help` lists the verbs", err=True)
+        say("starting Spark; Ctrl-D leaves, `help` lists the verbs")
     with spark_session("kafka-segments shell", root=ROOT, is_long=True) as spark:
         shell = Shell(group, spark)
         lines = lines_typed(group) if is_typed else lines_of_stdin()

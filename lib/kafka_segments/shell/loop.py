@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import click
 from pyspark.sql import SparkSession
 
+from kafka_segments.console.lines import say
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.spark.jvm_end import jvm_end
 
@@ -34,7 +35,7 @@ class Shell:
             try:
                 words = shlex.split(line, comments=True)
             except ValueError as error:
-                click.echo(f"{NAME}: {error}: a quote that is open?", err=True)
+                say(f"{NAME}: {error}: a quote that is open?")
                 highest = max(highest, ExitStatus.USAGE)
                 continue
             if not words:
@@ -56,12 +57,12 @@ class Shell:
         if not words or words[0] in _HELP:
             words = [*words[1:], "--help"]
         if words[0] == "shell":
-            click.echo(f"{NAME}: this is the shell already", err=True)
+            say(f"{NAME}: this is the shell already")
             return ExitStatus.USAGE
         started = time.monotonic()
         status = self._status_of(words)
         self._tidy()
-        click.echo(f"status {status}, {time.monotonic() - started:.1f} s", err=True)
+        say(f"status {status}, {time.monotonic() - started:.1f} s")
         return status
 
     def _status_of(self, words: list[str]) -> int:

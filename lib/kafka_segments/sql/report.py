@@ -1,7 +1,5 @@
 """What ``sql`` prints."""
 
-import sys
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
@@ -9,7 +7,9 @@ from rich.cells import cell_len
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import console, print_rows
+from kafka_segments.wire.plain_text import plain
 
 MOST_ROWS_SHOWN = 1000
 _GAP = 2
@@ -24,7 +24,10 @@ def print_sql(rows: DataFrame, output: str) -> None:
     if output == "csv":
         print_rows(texts, output)
         return
-    shown = [[_printable(value) for value in row] for row in texts.take(MOST_ROWS_SHOWN + 1)]
+    shown = [
+        ["" if value is None else plain(value) for value in row]
+        for row in texts.take(MOST_ROWS_SHOWN + 1)
+    ]
     is_cut = len(shown) > MOST_ROWS_SHOWN
     shown = shown[:MOST_ROWS_SHOWN]
     widths = [
@@ -35,14 +38,14 @@ def print_sql(rows: DataFrame, output: str) -> None:
     else:
         _print_records(rows.columns, shown)
     if is_cut:
-        sys.stdout.write("… and more: --output csv prints them all\n")
+        print_line("… and more: --output csv prints them all")
 
 
 def _print_lines(rows: DataFrame, shown: list[list[str]]) -> None:
     table = RichTable(box=None, pad_edge=False)
     for field in rows.schema:
         is_number = isinstance(field.dataType, NumericType)
-        table.add_column(Text(field.name), justify="right" if is_number else "left")
+        table.add_column(Text(plain(field.name)), justify="right" if is_number else "left")
     for row in shown:
         table.add_row(*map(Text, row))
     console().print(table)
@@ -51,9 +54,9 @@ def _print_lines(rows: DataFrame, shown: list[list[str]]) -> None:
 def _print_records(names: list[str], shown: list[list[str]]) -> None:
     width = max(map(cell_len, names))
     for number, row in enumerate(shown, start=1):
-        sys.stdout.write(f"-- row {number}\n")
+        print_line(f"-- row {number}")
         for name, value in zip(names, row, strict=True):
-            sys.stdout.write(f"{name.ljust(width)}  {value}\n".rstrip(" "))
+            print_line(f"{name.ljust(width)}  {value}".rstrip(" "))
 
 
 def _as_text(rows: DataFrame) -> DataFrame:
@@ -70,10 +73,3 @@ def _text(column: Column, kind: DataType) -> Column:
     if isinstance(kind, ArrayType | MapType | StructType):
         return F.to_json(column, {"ignoreNullFields": "false"})
     return column.cast("string")
-
-
-def _printable(value: str | None) -> str:
-    """Return a value as one line without characters that control a terminal."""
-    if value is None:
-        return ""
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in value)
