@@ -8,6 +8,8 @@ PACKED := build/environment
 AIRFLOW_VENV := .venv-airflow
 PYTHONS ?= python3.12 python3.13
 AIRFLOW_DEMO := build/airflow
+# Beside jars/kafka, to compare what releases do with a log (tests/releases)
+RELEASES := 3.9.2 4.1.2 4.2.2 4.4.0
 S3_SERVER := build/s3-server/versitygw
 # tests/conftest.py puts long files first
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
@@ -17,7 +19,7 @@ IN_THREE := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-fast test-slow test-wheel test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,14 +65,17 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 	@echo "tables: $(AIRFLOW_DEMO)/warehouse"
 	@airflow_dags/local.sh start kafka_segments_rebuild kafka_segments_retention
 
-test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of test-slow
-	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow"
+test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of test-slow and test-long
+	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not long"
 
 test-fast: setup ## run the tests that start no JVM and no Airflow
-	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not spark and not referee and not hdfs and not airflow"
+	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not long and not spark and not referee and not hdfs and not airflow"
 
-test-slow: setup jars-s3 jars-test airflow-setup s3-server ## run what takes minutes: Airflow's scheduler, clusters, stores, brokers, faults
-	@$(BIN)/python -m pytest $(IN_THREE) -m slow
+test-slow: setup jars-s3 jars-test airflow-setup s3-server ## run what takes minutes: Airflow's scheduler, stores, brokers, faults
+	@$(BIN)/python -m pytest $(IN_THREE) -m "slow and not long"
+
+test-long: setup jars-s3 jars-test airflow-setup s3-server ## run what neither of both runs: clusters, kills, each verb; before a release, an hour or more
+	@$(BIN)/python -m pytest $(IN_TWO) -m long
 
 test-wheel: setup build/pythons/.done ## install the wheel into the other Pythons (PYTHONS="python3.12 python3.13") and run it there
 	@WHEEL_PYTHONS="$$(ls -d $(CURDIR)/build/pythons/*/bin/python | paste -sd:)" \
@@ -88,11 +93,13 @@ build/pythons/.done: requirements.lock
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
-	  $(BIN)/python -m pytest -m "not slow and not airflow and (not spark or drawn)"
+	  $(BIN)/python -m pytest -m "not slow and not long and not airflow and (not spark or drawn)"
 
-fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked
+fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked; every manifest, 1,500 faults
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
 	  $(BIN)/python -m pytest tests/wire/test_fuzz.py
+	@REFEREE_SEED=random FUZZ_ROUNDS=1500 $(BIN)/python -m pytest $(IN_TWO) \
+	  tests/storage/test_fuzzed_manifests.py tests/recovery/test_fuzzed_manifests.py
 
 mutants: setup jars-test ## change single places of what is pure: which changes does no test notice? (MUTANTS=--help)
 	@PYTHONPATH=lib:tests $(BIN)/python -m mutants $(MUTANTS)
@@ -109,7 +116,7 @@ bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/
 
 jars: jars/delta
 jars-s3: jars/s3 ## fetch the JARs for a warehouse on S3
-jars-test: jars/kafka jars/hdfs
+jars-test: jars/kafka jars/releases jars/hdfs
 
 s3-server: $(S3_SERVER) ## build the S3 server that slow tests run on; they are skipped where Go 1.25 lacks
 
@@ -140,6 +147,13 @@ jars/kafka: pom.xml
 	@command -v mvn >/dev/null && command -v javac >/dev/null || { \
 	  echo "mvn or javac not found: the tests need both (e.g. apt-get install maven openjdk-17-jdk-headless)"; exit 1; }
 	@rm -rf $@ && mvn -q -B -Pkafka generate-resources >/dev/null && touch $@
+
+jars/releases: pom.xml
+	@command -v mvn >/dev/null || { echo "mvn not found: the tests need it (e.g. apt-get install maven)"; exit 1; }
+	@rm -rf $@ && for release in $(RELEASES); do \
+	  artifact=kafka-storage; [[ $$release == 4.* ]] || artifact=kafka_2.13; \
+	  mvn -q -B -Prelease -Dkafka.version=$$release -Dkafka.artifact=$$artifact generate-resources >/dev/null || exit 1; \
+	done && touch $@
 
 jars/hdfs: pom.xml
 	@command -v mvn >/dev/null || { echo "mvn not found: the tests need it (e.g. apt-get install maven)"; exit 1; }

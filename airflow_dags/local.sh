@@ -13,6 +13,9 @@ export AIRFLOW__CORE__DAGS_FOLDER=$root/airflow_dags
 export AIRFLOW__CORE__LOAD_EXAMPLES=False
 # SQLite has one writer at a time: the others wait for their turn, longer than its 5 s.
 export AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:///$AIRFLOW_HOME/airflow.db?timeout=60"
+# On a machine that is busy a DAG takes longer to be read than Airflow waits for, which then has none.
+export AIRFLOW__DAG_PROCESSOR__STALE_DAG_THRESHOLD=3600
+export AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT=600 AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT=300
 export AIRFLOW__CORE__PARALLELISM=4 AIRFLOW__CORE__EXECUTOR=LocalExecutor
 # Everyone who reaches the port is an admin: so it is bound to this machine.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True

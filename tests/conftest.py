@@ -70,6 +70,11 @@ LONG = (
     *("test_lost_records", "test_kit_broker", "test_forecast_broker", "test_quiet_cluster"),
 )
 """Other files with slow tests of a minute or more."""
+AT_LENGTH = (
+    *("test_cluster", "test_cluster_retention", "test_forecast_broker", "test_lost_records"),
+    "test_quiet_cluster",
+)
+"""Files of which each test is long: clusters that live, are disturbed or killed."""
 COMPILE_MOST = ("test_conversion", "test_record_form")
 JVM = {"spark", "hdfs", "referee"}
 
@@ -124,6 +129,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("airflow")
         if item.path.stem in SLOW:
             item.add_marker("slow")
+        if item.path.stem in AT_LENGTH:
+            item.add_marker("long")
         if "seed" in names:
             item.add_marker("drawn")
     if hasattr(config, "workerinput"):
@@ -149,6 +156,18 @@ def _put_long_files_first(items: list[pytest.Item]) -> None:
 def seed() -> int:
     """What a test draws its random input from."""
     return SEED
+
+
+@pytest.fixture(autouse=True)
+def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let drawn tests read by pieces of drawn sizes, too."""
+    if "seed" not in request.fixturenames:
+        yield
+        return
+    from small_pieces import small_pieces
+
+    with small_pieces(random.Random(f"{SEED} {request.node.nodeid}")):
+        yield
 
 
 def _unpacked(name: str, folder: Path) -> Path:

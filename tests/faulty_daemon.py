@@ -33,6 +33,11 @@ def _is_armed(fault: str, path: str = "") -> bool:
     return True
 
 
+def _aside(log: Path) -> Path:
+    """Give where a segment's file lies that is not in its folder: no build lists it there."""
+    return log.parents[2] / f"{log.parent.name}-{log.name}"
+
+
 def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
@@ -46,12 +51,12 @@ def _wait_for_the_end() -> None:
 def _open(file: Place, *, at_end: Callable[[], None]) -> Iterator[OpenSegment]:
     log = Path(file.path)
     if _is_armed("vanish", file.path):
-        log.rename(log.with_suffix(".vanished"))
+        log.rename(_aside(log))
     with open_segment(file, at_end=at_end) as segment:
         if _is_armed("truncate", file.path):
             os.truncate(file.path, segment.size_bytes - 10_000)
         if _is_armed("replace", file.path):
-            log.with_suffix(".other").rename(log)
+            _aside(log).rename(log)
 
         def read_into(position: int, view: memoryview) -> int:
             read = segment.read_into(position, view)

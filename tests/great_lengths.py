@@ -4,14 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafka_segments.wire.codecs import (
-    SNAPPY,
-    XERIAL_MAGIC,
-    Bytes,
-    DecompressionError,
-    Decompressor,
-)
+from kafka_segments.wire.codecs import SNAPPY, Bytes, Decompressor
 from kafka_segments.wire.messages import wrapper_value
+from kafka_segments.wire.snappy_stream import XERIAL_MAGIC
+from kafka_segments.wire.streams import DecompressionError
 from kafka_segments.wire.varints import read_varint
 
 GREAT_LENGTH = 128 * 1024 * 1024

@@ -2,13 +2,16 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from kafka_referee import KAFKA_JARS, QUIET
 
 _TOOLS = {
+    "kafka-broker-api-versions.sh": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 
@@ -42,3 +45,26 @@ class KafkaTools:
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}"
         return done.stdout
+
+    def follow(self, script: str, heed: Callable[[str], None]) -> str:
+        """Run a whole script by bash; ``heed`` is called with each line that it prints, at once."""
+        file = self._folder / "script.sh"
+        file.write_text(script)
+        said = ""
+        with subprocess.Popen(
+            ["bash", str(file)],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        ) as running:
+            try:
+                for line in running.stdout or ():
+                    said += line
+                    heed(line)
+            except BaseException:
+                running.kill()
+                raise
+        assert running.returncode == 0, f"{script}\n{said}"
+        return said

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import mutations_across
+import mutations_at_bounds  # noqa: F401
 import mutations_within  # noqa: F401
 from mutation_case import KINDS, Case, LogSettings, kind
 from sound_logs import LogSegment
@@ -55,18 +56,21 @@ def spoiled_with_log_start(case: Case) -> None:
 
 
 class MutatedLog(NamedTuple):
-    """A drawn log; its segments' bytes by base offset."""
+    """A drawn log; its segments' bytes by base offset, those of other files by name."""
 
     seed: int
     number: int
     kind: str
     segments: dict[int, bytes]
     settings: LogSettings
+    leftovers: tuple[tuple[str, bytes], ...] = ()
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True)
         for base_offset, log in self.segments.items():
             (folder / f"{base_offset:020d}.log").write_bytes(log)
+        for name, data in self.leftovers:
+            (folder / name).write_bytes(data)
         return folder
 
 
@@ -79,7 +83,8 @@ def draw(seed: int, number: int) -> MutatedLog:
     segments = {
         min(max(0, segment.base_offset), MAX_INT64): segment.log for segment in case.segments
     }
-    return MutatedLog(seed, number, name, segments, case.settings)
+    leftovers = tuple(case.leftovers.items())
+    return MutatedLog(seed, number, name, segments, case.settings, leftovers)
 
 
 if __name__ == "__main__":

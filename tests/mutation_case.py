@@ -52,6 +52,7 @@ class Case:
     def __init__(self, rng: random.Random, style: str | None = None) -> None:
         self.rng = rng
         self.segments = sound_log(rng, style)
+        self.leftovers: dict[str, bytes] = {}  # other files of the folder, by name
         self.settings = LogSettings(
             index_interval_bytes=rng.choice([0, 64, 64, 512, 512, 4096]),
             now_ms=CLOCK_MS + rng.choice([0, 0, DAY_MS]),

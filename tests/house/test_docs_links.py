@@ -69,7 +69,7 @@ def _is_defined(parts: list[str]) -> bool:
         return True
     if LIBRARY.joinpath(*parts[:-1]).is_dir():
         module = LIBRARY.joinpath(*parts[:-1], "__init__.py")
-    defined = rf'^(?:def|class) {name}\b|^{name}\b.* =|^__all__ = .*"{name}"'
+    defined = rf'^(?:def|class) {name}\b|^{name}\b.* =|^__all__ = [^]]*"{name}"'
     return module.exists() and bool(re.search(defined, module.read_text("utf-8"), re.MULTILINE))
 
 

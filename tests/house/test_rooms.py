@@ -106,7 +106,7 @@ def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
 def test_what_prints_says_so_by_its_name(verb: str) -> None:
     for name, function in _public(verb, "report*.py").items():
         text = "".join(map(ast.unparse, function.body))
-        writes = any(how in text for how in ("sys.std", "console()", "print_"))
+        writes = any(how in text for how in ("sys.std", "console()", "print_", "say("))
         assert name.startswith("print_") == writes, name
 
 

@@ -3,6 +3,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.Writer;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -96,8 +98,7 @@ final class InternalRecords {
             case "__consumer_offsets" -> coordinator(line, record, new GroupCoordinatorRecordSerde(),
                 org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters
                     ::writeRecordKeyAsJson,
-                org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters
-                    ::writeRecordValueAsJson);
+                InternalRecords::groupValue);
             case "__transaction_state" -> coordinator(
                 line, record, new TransactionCoordinatorRecordSerde(),
                 org.apache.kafka.coordinator.transaction.generated.CoordinatorRecordJsonConverters
@@ -110,6 +111,21 @@ final class InternalRecords {
                 org.apache.kafka.coordinator.share.generated.CoordinatorRecordJsonConverters
                     ::writeRecordValueAsJson);
             default -> throw new IllegalArgumentException("no internal topic: " + topic);
+        }
+    }
+
+    /** A value as kafka-dump-log prints it: it reads what classic members wrote, too. */
+    private static JsonNode groupValue(ApiMessage value, short version) {
+        try {
+            Class<?> type =
+                Class.forName("org.apache.kafka.tools.DumpLogSegments$OffsetsMessageParser");
+            Constructor<?> maker = type.getDeclaredConstructor();
+            maker.setAccessible(true);
+            Method json = type.getDeclaredMethod("valueAsJson", ApiMessage.class, short.class);
+            json.setAccessible(true);
+            return (JsonNode) json.invoke(maker.newInstance(), value, version);
+        } catch (ReflectiveOperationException wrong) {
+            throw new IllegalStateException(wrong);
         }
     }
 

@@ -22,6 +22,7 @@ import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.TimestampOffset;
+import org.xerial.snappy.SnappyError;
 
 /**
  * Recovers every segment of a partition directory on its own, in ascending order.
@@ -30,6 +31,7 @@ import org.apache.kafka.storage.internals.log.TimestampOffset;
  * directory. A segment that is emptied or that cannot be recovered leaves no trace in the producer
  * state of those after it. Where one ends at a marker that cannot be parsed, Kafka throws before it
  * recovers those after it: it reads the marker again, as the producer state does not reach behind it.
+ * It does not if the marker reaches into the next segment, or lies behind its start.
  */
 final class PartitionRecovery {
     private final Path directory;
@@ -48,17 +50,21 @@ final class PartitionRecovery {
             LeaderEpochFileCache epochs = KafkaState.leaderEpochs(scratch.directory);
             ProducerStateManager producers = KafkaState.producers(scratch.directory, time);
             Exception unread = null;
+            long unreadEnd = 0;
             for (Path log : logsOf(directory)) {
                 long baseOffset = LogFileUtils.offsetFromFile(log.toFile());
                 producers.updateMapEndOffset(baseOffset);
                 producers.takeSnapshot();
-                if (unread != null) {
+                if (unread != null && unreadEnd <= baseOffset) {
                     segments.add(failure(log, baseOffset, unread));
                     continue;
                 }
                 Map<String, Object> segment = recover(log, baseOffset, producers, epochs);
                 segments.add(segment);
-                unread = readAgain(log, segment, producers.mapEndOffset());
+                if (!segment.containsKey("threw")) {
+                    unread = readAgain(log, segment, producers.mapEndOffset());
+                    unreadEnd = (long) segment.get("nextOffset");
+                }
                 if (segment.containsKey("caught") || segment.containsKey("threw")) {
                     producers = KafkaState.producers(scratch.directory, time);
                     producers.truncateAndReload(0, baseOffset, time.milliseconds());
@@ -87,14 +93,14 @@ final class PartitionRecovery {
                 directory.toFile(), baseOffset, config, time, true, 0, false, "");
             facts.putAll(recoverOpened(segment, producers, epochs));
             segment.close();
-        } catch (Exception fatal) {
+        } catch (Exception | SnappyError fatal) {
             abandon(segment, baseOffset);
             return failure(log, baseOffset, fatal);
         }
         return facts;
     }
 
-    private static Map<String, Object> failure(Path log, long baseOffset, Exception fatal)
+    private static Map<String, Object> failure(Path log, long baseOffset, Throwable fatal)
             throws IOException {
         Map<String, Object> facts = new LinkedHashMap<>();
         facts.put("baseOffset", baseOffset);

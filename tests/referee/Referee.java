@@ -39,7 +39,7 @@ public final class Referee {
             Map<String, Object> result = run(JSON.readTree(line));
             answer.put("ok", true);
             answer.putAll(result);
-        } catch (Exception | LinkageError | OutOfMemoryError | InternalError error) {
+        } catch (Exception | Error error) {
             error.printStackTrace();
             answer.put("ok", false);
             answer.put("error", error.toString());

@@ -198,20 +198,25 @@ def test_a_scan_that_is_disturbed_ends_as_if_nothing_had_been(
     assert leftovers(tmp_path) == []
 
 
+def _aside(log: Path) -> Path:
+    """Give where the faulty daemon looks for, and leaves, a segment's file: in no log's folder."""
+    return log.parents[2] / f"{log.parent.name}-{log.name}"
+
+
 def test_segments_that_change_and_vanish_while_they_are_read_are_right_after_the_next_run(
     driver: Driver, faults: Path, spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:
     _, active = sorted((log_dir / "ct-two-partitions-0").glob("*.log"))
     other_old, other_active = sorted((log_dir / "ct-two-partitions-1").glob("*.log"))
-    shutil.copy(other_old, other_old.with_suffix(".other"))
-    with other_old.with_suffix(".other").open("r+b") as log:
+    shutil.copy(other_old, _aside(other_old))
+    with _aside(other_old).open("r+b") as log:
         log.seek(500_000)
         log.write(b"other")
     for fault, log in (("vanish", active), ("replace", other_old), ("truncate", other_active)):
         (faults / fault).write_text(str(log))
 
     first = driver.build(log_dir, tmp_path / "disturbed").result()
-    active.with_suffix(".vanished").rename(active)
+    _aside(active).rename(active)
     second = driver.build(log_dir, tmp_path / "disturbed").result()
     build_undisturbed(spark, log_dir, tmp_path / "undisturbed")
 

@@ -374,7 +374,7 @@ def test_how_far_a_commit_is_behind(spark: SparkSession) -> None:
     columns = "cluster string, group_id string, topic string, partition int,"
     columns += " committed_offset long, commit_timestamp_ms long, log_start_offset long,"
     columns += " end_offset long, first_unread_offset long, first_unread_timestamp_ms long,"
-    columns += " problem string"
+    columns += " problem string, commits_doubt string, doubt string"
     cases = [
         # committed, end, unread, its timestamp -> status, offset lag, time lag, gone, is least
         (5, 9, 5, NOW_MS - 7, lag.BEHIND, 4, 7, 0, False),
@@ -454,12 +454,13 @@ def test_a_restore_does_not_cut_krafts_own_log(spark: SparkSession) -> None:
     )
     segments = _frame(
         spark,
-        f"{LOG_COLUMNS}, base_offset long, path string, valid_bytes long",
+        f"{LOG_COLUMNS}, base_offset long, path string, valid_bytes long, next_offset long,"
+        " is_active boolean, truncated_bytes long, damage struct<kind: string, message: string>",
         *(log | {"base_offset": 0, "path": "/d/0.log", "valid_bytes": 300} for log in logs),
     )
     bounds = _frame(
         spark,
-        f"{LOG_COLUMNS}, log_start_offset long, log_end_offset long",
+        f"{LOG_COLUMNS}, log_start_offset long, log_end_offset long, high_watermark long",
         *(log | {"log_start_offset": 0, "log_end_offset": 10} for log in logs),
     )
 

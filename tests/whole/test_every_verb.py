@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,6 +25,8 @@ NOTHING_TO_SAY = {"latency"}
 INTERRUPTED = "kafka-segments: interrupted; what was done is kept, run it again\n"
 DONE_AT_ONCE = {"migrate status", "recovery apply", "recovery kit", "recovery rollback"}
 """Verbs that end before anybody could interrupt their call."""
+SOME = {"build", "retention", "divergence", "search", "sql", "validate", "recovery forecast"}
+"""Verbs of each kind; all of them are tried at length."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 OF_A_JVM = re.compile(r"WARN|ERROR|INFO|Exception|Traceback|\bat (org|java|scala)\.|:: loading")
 
@@ -33,6 +36,11 @@ def world(
     spark: SparkSession, cluster: Path, synthetic: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> World:
     return World(spark, cluster, synthetic, tmp_path_factory.mktemp("world"))
+
+
+def _of_length(verbs: list[str]) -> list[Any]:
+    """Mark all verbs but some."""
+    return [verb if verb in SOME else pytest.param(verb, marks=pytest.mark.long) for verb in verbs]
 
 
 def test_every_verb_has_a_call() -> None:
@@ -47,7 +55,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", _of_length(VERBS))
 def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
     world: World, interrupted: InterruptedVerbs, verb: str
 ) -> None:
@@ -76,7 +84,7 @@ def test_quiet_leaves_csv_alone(world: World, verb: str, capfd: pytest.CaptureFi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", _of_length(VERBS))
 def test_on_a_terminal_the_bar_goes_before_the_result(world: World, verb: str) -> None:
     shown = _on_a_terminal(world.call(verb))
 
@@ -90,7 +98,7 @@ def test_on_a_terminal_the_bar_goes_before_the_result(world: World, verb: str) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in DONE_AT_ONCE])
+@pytest.mark.parametrize("verb", _of_length([verb for verb in VERBS if verb not in DONE_AT_ONCE]))
 def test_ctrl_c_ends_a_verb_that_works_and_leaves_the_session_sound(
     world: World, interrupted: InterruptedVerbs, verb: str
 ) -> None:
@@ -104,7 +112,7 @@ def test_ctrl_c_ends_a_verb_that_works_and_leaves_the_session_sound(
     assert interrupted.said() == ""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_after_every_verb_and_ctrl_c_no_process_and_no_temporary_file_is_left(
     world: World, interrupted: InterruptedVerbs
 ) -> None:

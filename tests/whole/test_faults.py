@@ -64,7 +64,13 @@ def history(
     return logs, before, after
 
 
-@pytest.mark.parametrize("is_first", [True, False], ids=["first runs", "later runs"])
+@pytest.mark.parametrize(
+    "is_first",
+    [
+        pytest.param(True, id="first runs"),
+        pytest.param(False, id="later runs", marks=pytest.mark.long),
+    ],
+)
 def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
     is_first: bool,
     driver: Driver,

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from kafka_segments.cli import cli
+from kafka_segments.console.options import ExitStatus
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.storage.publishing import publish
 from kafka_segments.tables import catalog as tables
@@ -38,7 +41,7 @@ def on_disk(lent_build: LentBuild, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def store(object_store: ObjectStore) -> Iterator[ObjectStore]:
     yield object_store
-    object_store.refuses = lambda _: False
+    object_store.refuses = object_store.cuts_off = lambda _: False
 
 
 def test_a_build_of_a_copy_on_s3_equals_that_of_the_disk(
@@ -146,3 +149,21 @@ def test_an_object_that_the_store_refuses_is_a_row_and_the_next_run_reads_it(
     )
     assert (second.segments_scanned, second.segments_damaged) == (1, 0)
     assert {key.split("/")[0] for key in store.objects("spark-refused/indexes")} == set(PARTITIONS)
+
+
+def test_a_table_whose_answers_break_off_fails_soon_and_names_the_object(
+    store: ObjectStore, spark: SparkSession, on_disk: OnDisk
+) -> None:
+    store.put_folder(Path(on_disk.tables), "spark-cut/tables")
+    store.cuts_off = lambda request: (
+        request.method == "GET" and "/segments/" in request.path and ".parquet" in request.path
+    )
+
+    question = ["--warehouse", "s3a://spark-cut/tables", "select * from segments"]
+    done = CliRunner().invoke(cli, ["sql", *question])
+
+    assert done.exit_code == ExitStatus.FAILED, done.output
+    assert "s3a://spark-cut/tables/segments/" in done.stderr
+    assert "the store's answers broke off or did not come" in done.stderr
+    asked = Counter(request.path for request in store.requests if store.cuts_off(request))
+    assert max(asked.values()) <= 20

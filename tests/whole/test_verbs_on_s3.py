@@ -20,6 +20,7 @@ from s3_files import S3Files
 from s3_gateway import PROGRAM, S3Gateway, skip_without_gateway
 from stored_builds import files
 
+pytestmark = pytest.mark.timeout(1800)
 NOW_MS = "1800000000000"
 SHORT = {"PYTHONUNBUFFERED": "1", "JAVA_TOOL_OPTIONS": SHORT_RUN_OPTIONS}
 BUCKET = "verbs"

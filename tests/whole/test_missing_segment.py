@@ -1,0 +1,78 @@
+"""A segment that is missing between two others is told by build, audit and forecast alike."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.cli import cli
+from strategies import v2_batch
+
+BASES = (0, 10, 20)
+LACKING = f"{10:020d}.log"
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Two logs that lack their second segments; the cleaner has noted one of them."""
+    root = tmp_path / "logs"
+    for name in ("plain-0", "cleaned-0"):
+        for base in BASES:
+            log = root / name / f"{base:020d}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            batches = (v2_batch(n, [(1000 + n, b"k", b"v")]) for n in range(base, base + 10))
+            log.write_bytes(b"".join(batches))
+        (root / name / LACKING).unlink()
+    (root / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=3\n")
+    (root / "cleaner-offset-checkpoint").write_text("0\n1\ncleaned 0 20\n")
+    return root
+
+
+def _run(*arguments: object) -> tuple[int, str, list[dict[str, object]]]:
+    done = CliRunner().invoke(cli, [*map(str, arguments), "--output", "json"])
+    return done.exit_code, done.stderr, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _build(log_dir: Path, warehouse: Path) -> tuple[int, list[str]]:
+    status, told, _ = _run("build", "--source", log_dir, "--warehouse", warehouse)
+    return status, [line for line in told.splitlines() if "are in no segment" in line]
+
+
+def test_a_missing_segment_is_a_finding_of_all_three(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    found = "offsets 10 to 19 are in no segment: a segment is missing"
+
+    built = _build(log_dir, tmp_path / "tables")
+    again = _build(log_dir, tmp_path / "tables")
+    _, _, audited = _run("audit", "--source", log_dir)
+    forecast = _run("recovery", "forecast", "--source", log_dir, "--rows", "findings")[2]
+
+    assert [row["path"] for row in audited if row["kind"] == "gap"] == [
+        f"{log_dir}/plain-0/{LACKING}"
+    ]
+    assert [row["message"] for row in audited if row["kind"] == "gap"] == [found]
+    told = [row for row in forecast if row["message"] == found]
+    assert [(row["folder"], row["file"]) for row in told] == [("plain-0", LACKING)], forecast
+    assert built == again
+    assert (built[0], len(built[1])) == (1, 1)
+    assert f"{log_dir}/plain-0/{LACKING}: {found}" in built[1][0]
+
+
+def test_without_the_cleaners_checkpoint_it_may_have_been_compaction(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    (log_dir / "cleaner-offset-checkpoint").unlink()
+
+    status, told = _build(log_dir, tmp_path / "tables")
+    _, _, audited = _run("audit", "--source", log_dir)
+    forecast = _run("recovery", "forecast", "--source", log_dir, "--rows", "findings")[2]
+
+    found = "offsets 10 to 19 are in no segment: a segment is missing, or compaction removed"
+    assert (status, len(told)) == (1, 2)
+    assert all(found in line for line in told)
+    assert [found in row["message"] for row in audited if row["kind"] == "gap"] == [True, True]
+    told = [row["consequence"] for row in forecast if found in str(row["message"])]
+    assert told == ["not known", "not known"], forecast
