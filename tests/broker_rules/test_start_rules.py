@@ -174,6 +174,32 @@ def test_what_goes_of_a_log(
     assert _rules(_log(**changes)) == found
 
 
+@pytest.mark.parametrize(
+    ("files", "changes", "is_told"),
+    [
+        ((), {}, True),
+        ((60,), {}, False),
+        ((210,), {}, False),
+        ((150,), {}, True),  # removed as a stray one
+        ((), {"noted": {**NOTED, "log_start_offset": 240}, "epochs": Parsed()}, False),
+        ((), {"recovered": (60,)}, False),
+        ((), {"state": FolderState.DELETE}, False),
+    ],
+)
+def test_a_clean_start_without_any_snapshot_forgets_the_producers(
+    files: tuple[int, ...], changes: dict[str, object], is_told: bool
+) -> None:
+    names = {f"{base:020d}.log": 600 for base in (0, 60, 120, 180)}
+    snapshots = {f"{offset:020d}.snapshot": 10 for offset in files}
+    log = replace(_log(files={**names, **snapshots}), **changes)  # type: ignore[arg-type]
+
+    def is_forgotten(*, is_clean: bool) -> bool:
+        return ("producers-forgotten", 0) in _rules(log, is_clean=is_clean)
+
+    assert is_forgotten(is_clean=True) is is_told
+    assert not is_forgotten(is_clean=False)
+
+
 def test_a_future_log_takes_its_start_from_the_one_that_it_copies() -> None:
     noted = {"recovery_point": 240, "high_watermark": 240}
 

@@ -1,7 +1,10 @@
 """What a start does with one log, by the names and sizes of its files."""
 
+from dataclasses import replace
+
 import pytest
 
+from kafka_segments.broker_rules.start_facts import SegmentEnd
 from kafka_segments.index.segment import Damage, DamageKind
 from kafka_segments.recovery.decide.cuts import DamagedSegment, decide_findings
 from kafka_segments.recovery.decide.kits import work_with_kit
@@ -122,6 +125,47 @@ def test_batches_are_read_from_the_newest_snapshot_or_the_log_start_on(
     log = _log(0, 10, 20, without=without, recovery_point=20, log_start_offset=start_offset)
 
     assert decide_start(log, is_clean=False).replayed == expected
+
+
+def _names(*offsets: int, suffix: str = ".snapshot") -> tuple[str, ...]:
+    return tuple(file_name(offset, suffix) for offset in offsets)
+
+
+AT_END = {file_name(150, ".snapshot"): 10}
+
+
+@pytest.mark.parametrize(
+    ("without", "extra", "expected"),
+    [
+        ((), AT_END, ()),
+        ((), {}, (20,)),
+        (_names(20), {}, (10, 20)),
+        (_names(10, 20), {}, ()),  # none is left: an empty state
+        (_names(10, 20), AT_END, ()),
+        ((), {file_name(40, ".snapshot"): 10}, (20,)),  # of an earlier stop
+        (_names(20), {file_name(12, ".snapshot"): 10}, (10, 20)),  # a stray one
+        (_names(10, 20), {file_name(12, ".snapshot"): 10}, ()),
+        ((), {file_name(900, ".snapshot"): 10}, (20,)),  # beyond the end
+        (_names(10, suffix=".index"), AT_END, (20,)),
+        (_names(20, suffix=".index"), AT_END, ()),
+        (_names(0, suffix=".index"), AT_END, (10, 20)),
+    ],
+)
+def test_a_clean_start_reads_what_lies_behind_the_newest_snapshot(without, extra, expected) -> None:
+    end = SegmentEnd(150) if extra else None
+    log = _log(0, 10, 20, without=without, extra=extra, recovery_point=150, end=end)
+
+    assert decide_start(log, is_clean=True).replayed == expected
+
+
+def test_behind_a_segment_recovered_inside_a_log_the_next_ones_are_read() -> None:
+    lacking = {"without": _names(10, suffix=".index"), "extra": AT_END, "end": SegmentEnd(150)}
+    log = _log(0, 10, 20, 30, 40, recovery_point=40, **lacking)
+    removed = replace(log, state=FolderState.DELETE)
+
+    assert decide_start(log, is_clean=False).replayed == (20, 30)
+    assert decide_start(log, is_clean=True).replayed == (20, 30, 40)
+    assert decide_start(removed, is_clean=True).replayed == ()
 
 
 def test_leftovers_are_no_segments_and_finished_swaps_are() -> None:

@@ -1,7 +1,7 @@
 """What a start opens in a partition's folder, and what of that ends it or costs the directory.
 
-After a clean stop the last segment is read from its last index entry on; nothing else of the
-segments is. So a torn end stays, and bytes that are no batch end the broker.
+After a clean stop the last segment is read from its last index entry on, and what lies behind the
+newest ``.snapshot``. So a torn end stays, and bytes that are no batch end the broker.
 
 Source: LogLoader.load, LogSegment.readNextOffset (4.3.1).
 """

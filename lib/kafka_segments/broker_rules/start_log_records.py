@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from kafka_segments.broker_rules.gaps import Gap, gap_behind
+from kafka_segments.broker_rules.replays import kept_snapshots, snapshots_of
 from kafka_segments.broker_rules.start_effects import Effect
 from kafka_segments.broker_rules.start_facts import SegmentEnd, StartLog
 from kafka_segments.broker_rules.start_log_facts import LoadedLog, offset_of
@@ -22,6 +23,7 @@ from kafka_segments.wire.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TXN_INDEX_SUFFIX,
     FolderState,
@@ -44,6 +46,7 @@ class RecordsOfLog(LoadedLog):
         yield from self._missing_start()
         yield from self._moved_end()
         yield from self._aborted()
+        yield from self._producers()
 
     def _cuts(self) -> Iterator[StartFinding]:
         """Yield what recovery cuts; the high watermark tells how many offsets these are."""
@@ -252,6 +255,21 @@ class RecordsOfLog(LoadedLog):
                 file_name(base, TXN_INDEX_SUFFIX),
                 f"{reason}: {listed}{count} aborted transactions are told to consumers that read"
                 " committed records only",
+            )
+
+    def _producers(self) -> Iterator[StartFinding]:
+        """Yield that the producers are forgotten, as no snapshot tells of them."""
+        log, end = self._log, self._log.end_offset
+        is_closed = self._is_clean and not log.recovered and log.state != FolderState.DELETE
+        if not is_closed or end is None or end <= log.start_offset:
+            return
+        if not kept_snapshots(snapshots_of(log.files), log.bases):
+            yield self._finding(
+                "producers-forgotten",
+                Effect.FORGOTTEN,
+                file_name(end, SNAPSHOT_SUFFIX),
+                f"missing, as all others: what producers sent last up to {end}, and which of their"
+                " transactions are open",
             )
 
 

@@ -216,6 +216,16 @@ LOG_RULES: dict[str, StartRule] = {
         "put a rebuilt file in its place (`build` makes it), or move the segment's .index away: the"
         " start then recovers both",
     ),
+    "producers-forgotten": StartRule(
+        ".snapshot",
+        "none is left after a clean stop: the state of the producers is taken for empty. A retry"
+        " can be written twice, and records of open transactions are told as committed ones",
+        Effect.FORGOTTEN,
+        "",
+        "UnifiedLog.rebuildProducerState",
+        "put the .snapshot at the log's end back, or remove .kafka_cleanshutdown from the log"
+        " directory: the start then reads the state from the batches",
+    ),
     "unreadable": StartRule(
         "any file",
         "this process may not read it, or cannot",

@@ -14,6 +14,7 @@ from kafka_segments.errors import (
 )
 from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.decide.starts import FoundLog
+from kafka_segments.recovery.last_end import read_last_end
 from kafka_segments.segments.segment_ends import read_segment_end
 from kafka_segments.sources.listed import MOST_LEVELS, Listed
 from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir
@@ -27,6 +28,7 @@ from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.checkpoints import BOOTSTRAP
 from kafka_segments.wire.names import (
     LOG_SUFFIX,
+    METADATA_TOPIC,
     SWAP_SUFFIX,
     TXN_INDEX_SUFFIX,
     PartitionFolder,
@@ -268,6 +270,7 @@ def _log(
         },
         folders=tuple(entry.name for entry in entries if entry.is_folder),
         link=next(_links(entries), None),
+        end=None if folder.topic == METADATA_TOPIC else read_last_end(here, sizes),
     )
 
 

@@ -257,10 +257,13 @@ def _damage(start: LogStart, finding: Finding) -> FoundDamage:
 
 
 def _ends(folder: Place, start: LogStart) -> dict[int, SegmentEnd]:
-    ends = {}
+    ends, last = {}, max(start.sizes, default=None)
     for base in start.sizes:
         name = file_name(base, LOG_SUFFIX)
         suffix = "" if name in start.log.files else SWAP_SUFFIX
+        if base == last and not suffix and start.log.end is not None:
+            ends[base] = start.log.end
+            continue
         ends[base] = read_segment_end(folder, base, start.log.files, suffix=suffix)
     return ends
 

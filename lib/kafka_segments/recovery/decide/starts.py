@@ -8,9 +8,9 @@
    and no recovery point, and reads the log before the broker loads any other.
 4. Logs marked ``-delete`` are opened and removed: only rule 2 holds for them. Those marked
    ``-stray`` and ``-future`` are recovered as any other.
-5. To recover a segment the broker needs the producers' state at its base offset. It reads it from
-   the newest snapshot at or below, and from there on all batches up to the base offset. Without a
-   snapshot it reads them from the log start offset on.
+5. To recover a segment the broker needs the producers' state at its base offset, and after any
+   stop that at the log's end. It reads it from the newest snapshot at or below, and from there on
+   all batches (``broker_rules.replays``).
 6. With a recovery point at the log's end and all index files and snapshots in their place the
    active segment is recovered all the same: it holds the recovery point. An empty one costs next
    to nothing, and so a kit leaves one (``decide.kits``).
@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kafka_segments.broker_rules.replays import Replay, snapshots_of
+from kafka_segments.broker_rules.start_facts import SegmentEnd
 from kafka_segments.broker_rules.startup import StartupPlan, plan_startup
 from kafka_segments.wire.names import (
     CLEANED_SUFFIX,
@@ -30,7 +32,6 @@ from kafka_segments.wire.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     METADATA_TOPIC,
-    SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     FolderState,
     file_name,
@@ -60,6 +61,7 @@ class FoundLog:
         bad_swaps: Why the end of a ``.log.swap`` cannot be read, by its name.
         folders: Names of folders in it.
         link: A link in a file's place that was not followed: its name, and where it leads.
+        end: Where the last segment ends; None: not read, as no snapshot lies behind its beginning.
         refused_txn_indexes: Base offsets of segments whose ``.txnindex`` fails Kafka's check.
     """
 
@@ -77,6 +79,7 @@ class FoundLog:
     bad_swaps: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     link: tuple[str, str] | None = None
+    end: SegmentEnd | None = None
 
     @property
     def is_metadata(self) -> bool:
@@ -139,14 +142,13 @@ def decide_start(log: FoundLog, *, is_clean: bool) -> LogStart:
     sizes = _sizes(log, plan)
     odd = {*plan.recovered_first, *log.refused_txn_indexes} & set(sizes)
     lacking = tuple(sorted(odd))
-    first = min((*lacking, *unflushed), default=None)
     return LogStart(
         log,
         plan,
         sizes,
         lacking,
         unflushed,
-        () if first is None else _replayed(log, tuple(sizes), first),
+        _replayed(log, sizes, lacking, unflushed, is_clean=is_clean),
         _full_indexes(log, tuple(sizes)),
         tuple(sorted(name for name in log.files if name.endswith(_LEFT_BEHIND))),
     )
@@ -161,18 +163,35 @@ def _sizes(log: FoundLog, plan: StartupPlan) -> dict[int, int]:
     return {base: size for base, size in sorted(found.items()) if base >= 0}
 
 
-def _replayed(log: FoundLog, bases: tuple[int, ...], first: int) -> tuple[int, ...]:
-    """Return the segments whose batches rule 5 reads before the first one is recovered.
-
-    After that each segment's recovery leaves a snapshot for the next one.
-    """
-    if log.is_metadata:
+def _replayed(
+    log: FoundLog,
+    sizes: Mapping[int, int],
+    lacking: Sequence[int],
+    unflushed: Sequence[int],
+    *,
+    is_clean: bool,
+) -> tuple[int, ...]:
+    """Return the segments that are read for the producers' state alone."""
+    if log.is_metadata or not sizes:
         return ()
-    start = log.log_start_offset or 0
-    snapshots = [_offset(name) for name in log.files if name.endswith(SNAPSHOT_SUFFIX)]
-    newest = max((offset for offset in snapshots if start < offset <= first), default=start)
-    floor = max((base for base in bases if base <= newest), default=newest)
-    return tuple(base for base in bases if floor <= base < first)
+    bases, start = tuple(sizes), log.log_start_offset or 0
+    snapshots = snapshots_of(log.files)
+    end = _end(log, sizes, snapshots)
+    replay = Replay(snapshots, bases)
+    replay.recovers(lacking, log_start=start, log_end=end)
+    replay.recovers(unflushed, log_start=start, log_end=end)
+    if log.state != FolderState.DELETE:
+        replay.ends(log_start=max(start, bases[0]), log_end=end, is_clean=is_clean)
+    return tuple(sorted(replay.read))
+
+
+def _end(log: FoundLog, sizes: Mapping[int, int], snapshots: Sequence[int]) -> int:
+    """Return a log's end; where it was not read, one behind all snapshots that count."""
+    last = max(sizes)
+    if log.end is not None and log.end.next_offset is not None:
+        return log.end.next_offset
+    newest = max(snapshots, default=last)
+    return newest if newest > last else last + (sizes[last] > 0)
 
 
 def _full_indexes(log: FoundLog, bases: tuple[int, ...]) -> tuple[str, ...]:

@@ -1,0 +1,78 @@
+"""Which segments a start reads for the producers' state, against Kafka's own load of the log.
+
+Each segment has a producer of its own, and no snapshot that lies there knows one: those that the
+last snapshot has after a load are of the segments that were read.
+"""
+
+import random
+import shutil
+from pathlib import Path
+
+from kafka_referee import Referee
+from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.recovery.decide.starts import FoundLog, decide_start
+from kafka_segments.recovery.last_end import read_last_end
+from kafka_segments.storage.files import place
+from kafka_segments.wire.names import FolderState, file_name
+from strategies import v2_batch
+
+BASES, A_SEGMENT = (0, 10, 20, 30, 40), 10
+END = BASES[-1] + A_SEGMENT
+NOW_MS = 1_700_000_000_000
+STARTS = 40
+
+
+def _write(folder: Path, *, has_producers: bool) -> None:
+    """Write the segments; in their last batches there is a producer, by the base offset."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for base in BASES:
+        batches = [
+            v2_batch(
+                offset,
+                [(NOW_MS, None, b"value")],
+                producer_id=base if is_last and has_producers else -1,
+                producer_epoch=0 if is_last and has_producers else -1,
+                base_sequence=0 if is_last and has_producers else -1,
+            )
+            for offset in range(base, base + A_SEGMENT)
+            for is_last in [offset == base + A_SEGMENT - 1]
+        ]
+        (folder / file_name(base, ".log")).write_bytes(b"".join(batches))
+
+
+def _spoil(draw: random.Random, log: Path) -> None:
+    """Remove snapshots and offset indexes, and let snapshots lie elsewhere."""
+    stray = log / file_name(BASES[1], ".snapshot")
+    for offset in draw.sample((5, 35, 45, 60), draw.choice((0, 0, 1, 2))):
+        shutil.copy(stray, log / file_name(offset, ".snapshot"))
+    there = (*BASES[1:], END)
+    for offset in draw.sample(there, draw.choice((0, 1, 1, 2, len(there)))):
+        (log / file_name(offset, ".snapshot")).unlink()
+    for base in draw.sample(BASES, draw.choice((0, 0, 1, 2))):
+        (log / file_name(base, ".index")).unlink()
+
+
+def test_a_load_reads_what_is_said(referee: Referee, tmp_path: Path, seed: int) -> None:
+    draw, sound = random.Random(seed), tmp_path / "sound" / "t-0"
+    _write(sound, has_producers=False)
+    referee.load_log(sound, is_clean=False, now_ms=NOW_MS)
+    _write(sound, has_producers=True)
+    found = set()
+    for number in range(STARTS):
+        log = tmp_path / str(number) / "t-0"
+        shutil.copytree(sound, log)
+        _spoil(draw, log)
+        is_clean, point = draw.random() < 0.7, draw.choice((0, 25, 40, END))
+        sizes = {file.name: file.stat().st_size for file in log.iterdir()}
+        end = read_last_end(place(str(log)), sizes)
+        of_log = FoundLog("/d", "t-0", "t", 0, FolderState.LIVE, sizes, point, end=end)
+
+        start = decide_start(of_log, is_clean=is_clean)
+        referee.load_log(log, is_clean=is_clean, recovery_point=point, now_ms=NOW_MS)
+
+        newest = max(log.glob("*.snapshot"))
+        read = tuple(sorted(decode_snapshot(newest.read_bytes()).entries))
+        told = (number, is_clean, point, sorted(sizes))
+        assert (int(newest.stem), read) == (END, start.read), told
+        found.add((is_clean, start.replayed))
+    assert len(found) > 8
