@@ -19,7 +19,7 @@ IN_THREE := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server messages lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -176,6 +176,9 @@ $(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock
 	@$(AIRFLOW_VENV)/bin/python -m pip install -q --disable-pip-version-check --no-deps \
 	  --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
+
+messages: setup jars-test ## draw Kafka's message definitions from the JARs in jars/kafka (lib/kafka_segments/generated/messages.json)
+	@PYTHONPATH=lib:tests $(BIN)/python tests/message_definitions.py
 
 lock: ## renew requirements.lock from pyproject.toml, and Airflow's from airflow_dags/requirements.in
 	@$(BIN)/python -m pip install -q uv

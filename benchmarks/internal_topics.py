@@ -14,9 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from sections import ROOT, SCRATCH, Section, best
 
 from kafka_referee import KAFKA_JARS, QUIET
-from kafka_segments.generated import groups, metadata, transactions
 from kafka_segments.generated.encoder import encode, write_unsigned_varint
-from kafka_segments.generated.layout import Layout
+from kafka_segments.generated.messages import LAYOUTS
 from kafka_segments.internals.files import Origin
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.internals.tasks import InternalReader
@@ -28,7 +27,6 @@ FIRST_MS = 1_700_000_000_000
 RECORDS_A_BATCH = 20
 ROUNDS = 3
 _ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-_BY_NAME = {layout.name: layout for layout in metadata.RECORDS}
 
 
 class Case(NamedTuple):
@@ -101,8 +99,9 @@ def _cases(count: int) -> dict[str, Case]:
 
 
 def _keyed(
-    key: Layout, value: Layout, version: int, names: dict[str, object], fields: dict[str, object]
+    kind: str, version: int, names: dict[str, object], fields: dict[str, object]
 ) -> tuple[bytes, bytes]:
+    key, value = LAYOUTS[f"{kind}Key"], LAYOUTS[f"{kind}Value"]
     return (
         struct.pack(">h", key.type_id) + encode(key, 0, names),
         struct.pack(">h", version) + encode(value, version, fields),
@@ -117,7 +116,7 @@ def _commit(draw: random.Random) -> tuple[bytes, bytes]:
         "leaderEpoch": draw.randrange(20),
         "commitTimestamp": FIRST_MS,
     }
-    return _keyed(groups.OFFSET_COMMIT_KEY, groups.OFFSET_COMMIT_VALUE, 3, names, fields)
+    return _keyed("OffsetCommit", 3, names, fields)
 
 
 def _group(draw: random.Random) -> tuple[bytes, bytes]:
@@ -142,11 +141,10 @@ def _group(draw: random.Random) -> tuple[bytes, bytes]:
         "members": members,
     }
     names = {"group": f"group-{draw.randrange(500)}"}
-    return _keyed(groups.GROUP_METADATA_KEY, groups.GROUP_METADATA_VALUE, 3, names, fields)
+    return _keyed("GroupMetadata", 3, names, fields)
 
 
 def _transaction(draw: random.Random) -> tuple[bytes, bytes]:
-    ((key, value),) = transactions.RECORDS
     fields = {
         "producerId": draw.randrange(10**6),
         "producerEpoch": draw.randrange(100),
@@ -159,7 +157,7 @@ def _transaction(draw: random.Random) -> tuple[bytes, bytes]:
         "transactionLastUpdateTimestampMs": FIRST_MS,
         "transactionStartTimestampMs": FIRST_MS,
     }
-    return _keyed(key, value, 1, {"transactionalId": f"id-{draw.randrange(5_000)}"}, fields)
+    return _keyed("TransactionLog", 1, {"transactionalId": f"id-{draw.randrange(5_000)}"}, fields)
 
 
 def _changes(draw: random.Random, count: int) -> Iterator[tuple[None, bytes]]:
@@ -176,7 +174,7 @@ def _changes(draw: random.Random, count: int) -> Iterator[tuple[None, bytes]]:
 
 
 def _metadata(name: str, fields: dict[str, object]) -> tuple[None, bytes]:
-    layout = _BY_NAME[name]
+    layout = LAYOUTS[name]
     frame = b"\x01" + write_unsigned_varint(layout.type_id or 0) + b"\x00"
     return None, frame + encode(layout, 0, fields)
 

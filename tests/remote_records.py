@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kafka_segments.generated import remote_log
+from kafka_segments.generated.messages import LAYOUTS
 from kafka_segments.generated.remote_log_topic import encode_record
 from tiered_objects import TOPIC_ID
 
@@ -37,7 +37,7 @@ def added(
     name = number if isinstance(number, str) else segment_id(number)
     found = [(0, start)] if epochs is None else epochs
     return encode_record(
-        remote_log.REMOTE_LOG_SEGMENT_METADATA_RECORD,
+        LAYOUTS["RemoteLogSegmentMetadataRecord"],
         {
             "remoteLogSegmentId": {"topicIdPartition": _of_log(topic, partition), "id": name},
             "startOffset": start,
@@ -64,7 +64,7 @@ def updated(
     """Write what changes a segment's state."""
     name = number if isinstance(number, str) else segment_id(number)
     return encode_record(
-        remote_log.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
+        LAYOUTS["RemoteLogSegmentMetadataUpdateRecord"],
         {
             "remoteLogSegmentId": {"topicIdPartition": _of_log(topic, partition), "id": name},
             "brokerId": broker,
@@ -77,7 +77,7 @@ def updated(
 def partition_deleted(state: int, *, topic: str = "orders", partition: int = 0) -> bytes:
     """Write how far the deletion of a partition is: 0 marked, 1 started, 2 finished."""
     return encode_record(
-        remote_log.REMOTE_PARTITION_DELETE_METADATA_RECORD,
+        LAYOUTS["RemotePartitionDeleteMetadataRecord"],
         {
             "topicIdPartition": _of_log(topic, partition),
             "brokerId": 1,

@@ -4,7 +4,7 @@ import pytest
 
 from kafka_segments.broker_rules.group_records import group_record_rules
 from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.generated import groups, share_groups, streams_groups
+from kafka_segments.generated.messages import GROUPS
 
 COMMITS_AND_GROUPS, CONSUMER_GROUPS = set(range(3)), set(range(3, 9))
 SHARE_GROUPS, STREAMS_GROUPS = set(range(10, 17)), {17, 19, 20, 21, 22, 23}
@@ -48,14 +48,13 @@ def test_newer_coordinators_know_newer_groups(release: str, types: set[int]) -> 
     assert (rules.last_versions[1], rules.last_versions[2]) == (4, 4)
 
 
-def test_the_last_release_knows_what_our_own_tables_of_messages_have() -> None:
-    records = groups.RECORDS + share_groups.RECORDS + streams_groups.RECORDS
+def test_the_last_release_knows_what_our_messages_have() -> None:
     rules = group_record_rules((4, 3))
 
     assert rules.last_versions == {
         layouts.key.type_id: max(
             version for version in range(10) if layouts.value.has_version(version)
         )
-        for layouts in records
+        for layouts in GROUPS
     }
     assert rules == group_record_rules((4, 1)) == group_record_rules((9, 9))

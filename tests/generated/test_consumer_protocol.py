@@ -9,21 +9,19 @@ import pytest
 
 from kafka_referee import Referee
 from kafka_segments.errors import CorruptMessageError
-from kafka_segments.generated.consumer_protocol import (
-    CONSUMER_PROTOCOL_ASSIGNMENT,
-    CONSUMER_PROTOCOL_SUBSCRIPTION,
-)
 from kafka_segments.generated.decoder import decode_from
 from kafka_segments.generated.encoder import encode
-from kafka_segments.generated.groups import GROUP_METADATA_VALUE
 from kafka_segments.generated.json_form import json_text
 from kafka_segments.generated.layout import Layout
+from kafka_segments.generated.messages import LAYOUTS
 from kafka_segments.generated.records import decode_internal
 from kafka_segments.wire.names import OFFSETS_TOPIC
 from spoiled_bytes import spoil
 from strategies import v2_batch
 
 DRAWN = 200
+OF_SUBSCRIPTION = LAYOUTS["ConsumerProtocolSubscription"]
+OF_ASSIGNMENT = LAYOUTS["ConsumerProtocolAssignment"]
 OWNED = [{"topic": "a", "partitions": [1, 2]}, {"topic": "b", "partitions": []}]
 SUBSCRIPTION = {
     **{"topics": ["a", "é"], "userData": b"x", "ownedPartitions": OWNED},
@@ -46,7 +44,7 @@ def _group(*members: tuple[bytes, bytes], protocol_type: str = "consumer") -> by
         **{"protocolType": protocol_type, "generation": 1, "protocol": "range", "leader": "m"},
         **{"currentStateTimestamp": 5, "members": [_member(*member) for member in members]},
     }
-    return b"\0\4" + encode(GROUP_METADATA_VALUE, 4, said)
+    return b"\0\4" + encode(LAYOUTS["GroupMetadataValue"], 4, said)
 
 
 def _written(layout: Layout, message: dict[str, Any], version: int, *, known: int = 3) -> bytes:
@@ -62,8 +60,8 @@ def _members(value: bytes) -> list[tuple[Any, Any]]:
 def test_subscription_and_assignment_are_read_by_their_version() -> None:
     written = [
         (
-            _written(CONSUMER_PROTOCOL_SUBSCRIPTION, SUBSCRIPTION, version),
-            _written(CONSUMER_PROTOCOL_ASSIGNMENT, ASSIGNMENT, version),
+            _written(OF_SUBSCRIPTION, SUBSCRIPTION, version),
+            _written(OF_ASSIGNMENT, ASSIGNMENT, version),
         )
         for version in (0, 1, 2, 3, -1)
     ]
@@ -79,9 +77,7 @@ def test_subscription_and_assignment_are_read_by_their_version() -> None:
 
 def test_of_a_newer_version_no_partitions_are_read() -> None:
     without = SUBSCRIPTION | {"ownedPartitions": []}
-    subscriptions = [
-        _written(CONSUMER_PROTOCOL_SUBSCRIPTION, one, 9) for one in (without, SUBSCRIPTION)
-    ]
+    subscriptions = [_written(OF_SUBSCRIPTION, one, 9) for one in (without, SUBSCRIPTION)]
 
     (read, _), (kept, _) = _members(_group(*((one, b"") for one in subscriptions)))
 
@@ -90,7 +86,7 @@ def test_of_a_newer_version_no_partitions_are_read() -> None:
 
 
 def test_bytes_that_are_no_message_and_those_of_other_protocols_stay() -> None:
-    sound = _written(CONSUMER_PROTOCOL_ASSIGNMENT, ASSIGNMENT, 3)
+    sound = _written(OF_ASSIGNMENT, ASSIGNMENT, 3)
 
     assert _members(_group((b"", b"\0"), (b"\0\3\0\0\0\5", sound))) == [
         ("", "AA=="),
@@ -108,8 +104,8 @@ def test_messages_and_spoiled_ones_are_read_or_refused_as_kafka_does(
     sound = [
         (layout, version, encode(layout, version, message))
         for layout, message in (
-            (CONSUMER_PROTOCOL_SUBSCRIPTION, SUBSCRIPTION),
-            (CONSUMER_PROTOCOL_ASSIGNMENT, ASSIGNMENT),
+            (OF_SUBSCRIPTION, SUBSCRIPTION),
+            (OF_ASSIGNMENT, ASSIGNMENT),
         )
         for version in range(4)
     ]
@@ -140,8 +136,8 @@ def test_groups_are_told_as_kafka_dump_log_does(
     sound = [
         _written(layout, message, version)
         for layout, message in (
-            (CONSUMER_PROTOCOL_SUBSCRIPTION, SUBSCRIPTION),
-            (CONSUMER_PROTOCOL_ASSIGNMENT, ASSIGNMENT),
+            (OF_SUBSCRIPTION, SUBSCRIPTION),
+            (OF_ASSIGNMENT, ASSIGNMENT),
         )
         for version in (0, 1, 2, 3, 9, -1)
     ]

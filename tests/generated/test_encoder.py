@@ -6,8 +6,8 @@ import pytest
 
 from kafka_referee import Referee
 from kafka_segments.errors import CorruptMessageError
-from kafka_segments.generated import groups, remote_log
 from kafka_segments.generated.encoder import encode, write_unsigned_varint
+from kafka_segments.generated.messages import LAYOUTS
 from kafka_segments.generated.remote_log_topic import metadata_partition
 from kafka_segments.generated.values import read_unsigned_varint
 from remote_records import added, updated
@@ -15,7 +15,7 @@ from tiered_objects import TOPIC_ID
 
 
 def test_a_value_that_its_field_cannot_hold_is_refused() -> None:
-    layout = remote_log.REMOTE_PARTITION_DELETE_METADATA_RECORD
+    layout = LAYOUTS["RemotePartitionDeleteMetadataRecord"]
 
     with pytest.raises(CorruptMessageError, match="cannot be written: byte format requires"):
         encode(layout, 0, {"remotePartitionDeleteState": 128})
@@ -24,7 +24,7 @@ def test_a_value_that_its_field_cannot_hold_is_refused() -> None:
     with pytest.raises(CorruptMessageError, match="has version 1, 0 is known"):
         encode(layout, 1, {})
     with pytest.raises(CorruptMessageError, match="has version 99"):
-        encode(groups.RECORDS[0].value, 99, {})
+        encode(LAYOUTS["LegacyOffsetCommitValue"], 99, {})
 
 
 def test_varints_read_as_they_were_written() -> None:

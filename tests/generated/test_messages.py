@@ -9,16 +9,7 @@ import pytest
 
 from kafka_referee import Answer, Referee
 from kafka_segments.errors import CorruptMessageError
-from kafka_segments.generated import (
-    control,
-    groups,
-    metadata,
-    remote_log,
-    share_groups,
-    shares,
-    streams_groups,
-    transactions,
-)
+from kafka_segments.generated import control, messages
 from kafka_segments.generated.decoder import decode_from
 from kafka_segments.generated.encoder import encode
 from kafka_segments.generated.json_form import json_text
@@ -38,15 +29,15 @@ SPOILED_ROUNDS = 20
 # Bytes inside of a classic group's member, and a file beside a log: no records.
 NO_RECORDS = {"ConsumerProtocolAssignment", "ConsumerProtocolSubscription", "ProducerSnapshot"}
 KEYED = {
-    OFFSETS_TOPIC: groups.RECORDS + share_groups.RECORDS + streams_groups.RECORDS,
-    TRANSACTIONS_TOPIC: transactions.RECORDS,
-    SHARES_TOPIC: shares.RECORDS,
+    OFFSETS_TOPIC: messages.GROUPS,
+    TRANSACTIONS_TOPIC: messages.TRANSACTIONS,
+    SHARES_TOPIC: messages.SHARES,
 }
 LAYOUTS: dict[str | None, list[Layout]] = {
-    METADATA_TOPIC: list(metadata.RECORDS),
-    REMOTE_LOG_TOPIC: list(remote_log.RECORDS),
+    METADATA_TOPIC: list(messages.METADATA),
+    REMOTE_LOG_TOPIC: list(messages.REMOTE_LOG),
     **{topic: [layout for pair in pairs for layout in pair] for topic, pairs in KEYED.items()},
-    None: [control.CONTROL_RECORD_TYPE_SCHEMA, *set(control.RECORDS.values())],
+    None: [control.TYPE_SCHEMA, *set(control.RECORDS.values())],
 }
 BY_NAME = {layout.name: layout for layouts in LAYOUTS.values() for layout in layouts}
 FRAME_BYTES = {METADATA_TOPIC: 3, REMOTE_LOG_TOPIC: 3, **dict.fromkeys(KEYED, 2)}

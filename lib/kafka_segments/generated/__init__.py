@@ -1,1 +1,1 @@
-"""Kafka's generated message formats: tables of fields, one decoder, Kafka's JSON form."""
+"""Kafka's message formats as its JARs define them, one decoder, Kafka's JSON form."""

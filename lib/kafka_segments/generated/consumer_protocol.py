@@ -13,43 +13,15 @@ from typing import Any
 from kafka_segments.errors import CorruptMessageError
 from kafka_segments.generated.decoder import Message, decode_from
 from kafka_segments.generated.json_form import json_form
-from kafka_segments.generated.layout import (
-    BYTES,
-    INT32,
-    STRING,
-    Array,
-    Field,
-    Layout,
-    Struct,
-    versions_of,
-)
+from kafka_segments.generated.layout import Layout, versions_of
+from kafka_segments.generated.messages import LAYOUTS
 
 _INT16 = struct.Struct(">h")
 _CONSUMERS = "consumer"
 _PARTITIONS = ("ownedPartitions", "assignedPartitions")
-_TOPIC_PARTITION = Struct("TopicPartition").of(
-    Field("topic", STRING),
-    Field("partitions", Array(INT32)),
-)
-
-CONSUMER_PROTOCOL_SUBSCRIPTION = Layout(
-    "ConsumerProtocolSubscription", versions="0-3", flexible=""
-).of(
-    Field("topics", Array(STRING)),
-    Field("userData", BYTES, nullable="0+", default=None),
-    Field("ownedPartitions", Array(_TOPIC_PARTITION), "1+"),
-    Field("generationId", INT32, "2+", default=-1),
-    Field("rackId", STRING, "3+", nullable="3+", default=None),
-)
-
-CONSUMER_PROTOCOL_ASSIGNMENT = Layout("ConsumerProtocolAssignment", versions="0-3", flexible="").of(
-    Field("assignedPartitions", Array(_TOPIC_PARTITION)),
-    Field("userData", BYTES, nullable="0+", default=None),
-)
-
 _OF_MEMBERS = {
-    "subscription": CONSUMER_PROTOCOL_SUBSCRIPTION,
-    "assignment": CONSUMER_PROTOCOL_ASSIGNMENT,
+    "subscription": LAYOUTS["ConsumerProtocolSubscription"],
+    "assignment": LAYOUTS["ConsumerProtocolAssignment"],
 }
 
 

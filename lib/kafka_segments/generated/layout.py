@@ -1,4 +1,4 @@
-"""What a table of fields is made of: how a message lies in bytes, version by version.
+"""What a message is made of: how a message lies in bytes, version by version.
 
 Versions are written as Kafka writes them: ``0+`` (all from 0 on), ``1`` (only 1), ``0-3``.
 

@@ -22,16 +22,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptMessageError
-from kafka_segments.generated import (
-    control,
-    groups,
-    metadata,
-    remote_log,
-    share_groups,
-    shares,
-    streams_groups,
-    transactions,
-)
+from kafka_segments.generated import control, messages
 from kafka_segments.generated.consumer_protocol import with_members_read
 from kafka_segments.generated.decoder import Message, decode_from
 from kafka_segments.generated.json_form import json_form, json_text, text_of_form
@@ -46,8 +37,10 @@ UNKNOWN = "unknown"
 
 _INT16 = struct.Struct(">h")
 _COMMIT_TYPES = {
-    _INT16.pack(key.type_id) for key in (groups.LEGACY_OFFSET_COMMIT_KEY, groups.OFFSET_COMMIT_KEY)
+    _INT16.pack(messages.LAYOUTS[name].type_id)
+    for name in ("LegacyOffsetCommitKey", "OffsetCommitKey")
 }
+_GROUP_METADATA = messages.LAYOUTS["GroupMetadataValue"]
 _FRAME_VERSION = 1
 _KEYS_KEPT = 4_096
 _MAX_INT16 = 2**15 - 1
@@ -87,7 +80,7 @@ class InternalRecord(NamedTuple):
         if self.value is None or self.value_layout is None or self.value_version is None:
             return None
         form = json_form(self.value_layout, self.value_version, self.value)
-        if self.value_layout is groups.GROUP_METADATA_VALUE:
+        if self.value_layout is _GROUP_METADATA:
             form = with_members_read(form, self.value)
         return text_of_form(form)
 
@@ -120,7 +113,7 @@ def _decode_control(key: bytes | None, value: bytes | None) -> InternalRecord:
     record = InternalRecord()
     try:
         version = _int16(key, "the key's version", least=0)
-        fields, text = _decode_key(control.CONTROL_RECORD_TYPE_SCHEMA, key or b"")
+        fields, text = _decode_key(control.TYPE_SCHEMA, key or b"")
     except CorruptMessageError as wrong:
         return record._replace(problem=str(wrong))
     type_id = fields["type"]
@@ -252,10 +245,10 @@ def _unsigned_int16(data: bytes, at: int, name: str) -> tuple[int, int]:
 
 
 _DECODERS = {
-    METADATA_TOPIC: _framed(metadata.RECORDS),
-    REMOTE_LOG_TOPIC: _framed(remote_log.RECORDS),
-    OFFSETS_TOPIC: _keyed(groups.RECORDS + share_groups.RECORDS + streams_groups.RECORDS),
-    TRANSACTIONS_TOPIC: _keyed(transactions.RECORDS),
-    SHARES_TOPIC: _keyed(shares.RECORDS),
+    METADATA_TOPIC: _framed(messages.METADATA),
+    REMOTE_LOG_TOPIC: _framed(messages.REMOTE_LOG),
+    OFFSETS_TOPIC: _keyed(messages.GROUPS),
+    TRANSACTIONS_TOPIC: _keyed(messages.TRANSACTIONS),
+    SHARES_TOPIC: _keyed(messages.SHARES),
 }
 INTERNAL_TOPICS = frozenset(_DECODERS)

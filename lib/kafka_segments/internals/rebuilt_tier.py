@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kafka_segments.generated import remote_log
+from kafka_segments.generated.messages import LAYOUTS
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.generated.remote_log_topic import encode_record, metadata_partition
 from kafka_segments.internals.decide.tier import COPIED, COPYING, STATES
@@ -69,6 +69,6 @@ def _values(segment: Mapping[str, Any]) -> tuple[bytes, bytes]:
     }
     updated = common | {"remoteLogSegmentState": COPIED}
     return (
-        encode_record(remote_log.REMOTE_LOG_SEGMENT_METADATA_RECORD, added),
-        encode_record(remote_log.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD, updated),
+        encode_record(LAYOUTS["RemoteLogSegmentMetadataRecord"], added),
+        encode_record(LAYOUTS["RemoteLogSegmentMetadataUpdateRecord"], updated),
     )

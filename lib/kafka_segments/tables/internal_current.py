@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.generated import control
+from kafka_segments.generated.messages import SHARES
 from kafka_segments.generated.records import SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
-from kafka_segments.generated.shares import SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.replicas import KnownReplicas, of_answering_replica
 from kafka_segments.wire.names import OFFSETS_TOPIC
@@ -14,9 +14,7 @@ COMPACTED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
 """The internal topics whose state is the last value of each key."""
 _CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
 _COMMIT_KIND = "OffsetCommit"
-SHARE_SNAPSHOT, SHARE_UPDATE = (
-    key.name.removesuffix("Key") for key in (SHARE_SNAPSHOT_KEY, SHARE_UPDATE_KEY)
-)
+SHARE_SNAPSHOT, SHARE_UPDATE = (records.kind for records in SHARES)
 
 
 def is_control() -> Column:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.generated.control import SNAPSHOT_FOOTER_RECORD, SNAPSHOT_HEADER_RECORD
+from kafka_segments.generated.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kafka_segments.generated.records import UNKNOWN
 from kafka_segments.internals.metadata_image import ENTRIES, TOPIC
 from kafka_segments.sources.broker_identity import lies_below
@@ -184,9 +184,9 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
         metadata.where("is_snapshot")
         .groupBy(*LOG_KEYS, "file", F.col("base_offset").alias("end_offset"))
         .agg(
-            F.max(F.when(F.col("kind") == SNAPSHOT_HEADER_RECORD.name, header_ms)).alias("ms"),
+            F.max(F.when(F.col("kind") == SNAPSHOT_HEADER.name, header_ms)).alias("ms"),
             F.max("leader_epoch").alias("leader_epoch"),
-            F.count_if(F.col("kind") == SNAPSHOT_FOOTER_RECORD.name).alias("_footers"),
+            F.count_if(F.col("kind") == SNAPSHOT_FOOTER.name).alias("_footers"),
             F.count_if(is_unclear).alias("_unclear"),
         )
         .withColumn("_is_whole", F.expr("_footers > 0 AND _unclear = 0 AND ms IS NOT NULL"))

@@ -3,7 +3,6 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.generated import remote_log
 from kafka_segments.generated.records import REMOTE_LOG_TOPIC
 from kafka_segments.internals.decide.lineage import epochs_with_records
 from kafka_segments.tables.bounded import minus, plus
@@ -23,9 +22,9 @@ _MISSING, _INCOMPLETE, _DISAGREES = "missing", "incomplete", "disagrees"
 _UNREADABLE, _LOST_LEADERSHIP = "unreadable", "lost_leadership"
 NOT_FOUND = "not_found"
 _NO_COPY = (_MISSING, NOT_FOUND, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
-_ADDED = remote_log.REMOTE_LOG_SEGMENT_METADATA_RECORD.name
-_UPDATED = remote_log.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD.name
-_PARTITION_DELETED = remote_log.REMOTE_PARTITION_DELETE_METADATA_RECORD.name
+_ADDED = "RemoteLogSegmentMetadataRecord"
+_UPDATED = "RemoteLogSegmentMetadataUpdateRecord"
+_PARTITION_DELETED = "RemotePartitionDeleteMetadataRecord"
 _OF_PARTITION = "struct<name: string, id: string, partition: int>"
 _VALUE = (
     f"remoteLogSegmentId struct<topicIdPartition: {_OF_PARTITION}, id: string>,"

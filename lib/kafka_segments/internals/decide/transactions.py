@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.generated.messages import TRANSACTIONS
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.generated.transactions import RECORDS
 from kafka_segments.internals.decide.rows import partition_name
 from kafka_segments.internals.decide.state_logs import with_reading
 from kafka_segments.tables.bounded import LEAST, minus, plus
@@ -28,7 +28,7 @@ _VALUE = (
     " transactionPartitions array<struct<topic: string, partitionIds: array<int>>>,"
     " transactionStartTimestampMs long"
 )
-_KIND = RECORDS[0].kind
+_KIND = TRANSACTIONS[0].kind
 
 
 def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
