@@ -121,6 +121,7 @@ def test_the_page_shows_what_its_blocks_print(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_shows_what_its_blocks_print_of_many_rows(
     spark: SparkSession, cookbook_warehouse: Path, internals: Path
 ) -> None:

@@ -205,7 +205,7 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
     assert "minutes" not in told
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_backup_in_s3_is_verified_as_one_on_a_disk(
     spark: SparkSession, object_store: ObjectStore, tmp_path: Path
 ) -> None:

@@ -148,7 +148,7 @@ def test_a_table_that_is_compacted_keeps_its_rows(
     assert rows_few(spark, str(built.warehouse), table) == before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_large_table_is_written_by_several_tasks_and_the_next_run_leaves_its_files(
     spark: SparkSession,
     compact: Callable[..., CompactSummary],

@@ -243,7 +243,7 @@ def test_elect_counts_what_the_metadata_log_at_hand_says_was_lost(
     assert lost(deleted, "--topic-configs", _file(tmp_path, COMPACTED)) == {"a": 0, "b": 0}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_metadata_logs_among_copies_tell_the_policies_of_their_cluster(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -260,7 +260,7 @@ def test_metadata_logs_among_copies_tell_the_policies_of_their_cluster(
     assert lost("unclear", COMPACTS, UNKNOWN) == (1, [])  # what holds behind it is not known
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_repair_and_backup_verify_go_by_the_metadata_log_at_hand(
     spark: SparkSession, tmp_path: Path
 ) -> None:

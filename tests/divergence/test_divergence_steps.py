@@ -158,7 +158,7 @@ def test_a_repair_that_cannot_be_meant_is_refused(
     assert (status, "no two copies hold it; they hold " in told) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_copies_in_s3_are_weighed_and_taken_from_as_those_on_disks(
     spark: SparkSession,
     object_store: ObjectStore,

@@ -151,7 +151,7 @@ def test_a_group_that_moves_to_another_cluster_skips_no_message(
         assert row["last_timestamp_ms"] == here[COMMITTED - 1].timestamp
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_few_rows_and_many_lead_to_the_same_plan(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_its_tables_answer_a_query(installed: InstalledPackage, built: Path) -> 
     assert json.loads(done.stdout) == {"topic": "txn", "n": 6}
 
 
+@pytest.mark.long
 def test_a_notebook_opens_them_and_reads_batches_in_workers(
     installed: InstalledPackage, built: Path, broker: Path
 ) -> None:

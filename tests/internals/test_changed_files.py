@@ -101,7 +101,7 @@ def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Warehouse, "fill", ended)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed_files_were_read(
     spark: SparkSession,
     tmp_path: Path,

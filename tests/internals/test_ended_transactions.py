@@ -74,6 +74,7 @@ def _wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.3)
 
 
+@pytest.mark.long
 def test_the_command_that_is_printed_ends_a_hanging_transaction(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -154,8 +154,9 @@ def test_lost_metadata_is_rebuilt_of_objects_and_the_broker_serves_the_tier_agai
         for folder in broker.log_dir.glob("__remote_log_metadata-*"):
             shutil.rmtree(folder)
         internals("--source", broker.log_dir, "--warehouse", tmp_path / "warehouse")
-        asked = ("--check", "headers", "--rebuild", records)
-        internals("tier", *tier, *asked, "--metadata-partitions", METADATA_PARTITIONS)
+        asked: tuple[object, ...] = ("--check", "headers", "--rebuild", records)
+        asked += ("--metadata-partitions", METADATA_PARTITIONS)
+        internals("tier", *tier, *asked, findings=True)  # what those logs held is not known
         announced = [json.loads(line) for line in records.read_text().splitlines()]
         assert len(announced) == 2 * len(list(objects.rglob("*.log")))
 
@@ -176,6 +177,7 @@ def test_lost_metadata_is_rebuilt_of_objects_and_the_broker_serves_the_tier_agai
         assert begin[TOPIC, 0, EARLIEST][0] == 0
 
 
+@pytest.mark.long
 def test_of_a_sound_tier_nothing_is_found_until_an_object_goes_and_another_comes(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -313,6 +313,7 @@ def test_the_lag_of_a_group_is_the_clients_own_arithmetic(
     assert {partition: committed for partition, (committed, *_) in expected.items()} == COMMITTED
 
 
+@pytest.mark.long
 def test_a_group_that_fails_over_to_another_broker_misses_no_message(
     spark: SparkSession, here: Cluster, tmp_path: Path, caches: ExitStack
 ) -> None:

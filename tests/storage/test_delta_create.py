@@ -55,7 +55,7 @@ def test_the_first_commit_says_what_deltas_does(
     _check(spark, tmp_path, table)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("table", OTHERS, ids=lambda table: table.name)
 def test_the_first_commit_of_any_other_table_too(
     spark: SparkSession, tmp_path: Path, table: Table

@@ -134,11 +134,23 @@ def _rows_of(table: Table) -> list[dict[str, Any]]:
     return [full, least]
 
 
-@pytest.mark.usefixtures("few_and_many")
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: str(table.name))
 def test_every_engine_reads_what_is_written_to_any_table_of_the_catalog(
     spark: SparkSession, tmp_path: Path, table: Table
 ) -> None:
+    _check_engines(spark, tmp_path, table)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: str(table.name))
+def test_every_engine_reads_what_spark_writes_to_any_table(
+    spark: SparkSession, tmp_path: Path, table: Table
+) -> None:
+    _check_engines(spark, tmp_path, table)
+
+
+def _check_engines(spark: SparkSession, tmp_path: Path, table: Table) -> None:
     rows, tables = _rows_of(table), Warehouse(spark, str(tmp_path))
     values = [tuple(row.values()) for row in rows]
     tables.create(table)

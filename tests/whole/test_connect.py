@@ -224,6 +224,7 @@ def test_what_others_may_write_the_server_reads_and_says_the_same(
     assert done["search"].calls > remote["search"].calls
 
 
+@pytest.mark.long
 def test_where_the_server_sees_other_tables_those_are_read_and_none_here_written(
     spark: SparkSession, server: ConnectServer, logs: Path, remote: dict[str, Done], tmp_path: Path
 ) -> None:
@@ -246,6 +247,7 @@ def test_where_the_server_sees_other_tables_those_are_read_and_none_here_written
     assert {table.name: here.version(table) for table in WRITTEN} == versions
 
 
+@pytest.mark.long
 def test_every_other_verb_runs_there_and_gives_as_many_rows_as_here(
     spark: SparkSession, server: ConnectServer, cluster: Path, synthetic: Path, tmp_path: Path
 ) -> None:
@@ -301,6 +303,7 @@ def test_the_shell_types_verbs_into_one_session_there(
     assert done.returncode == 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("remote", "local")
 def test_a_notebook_there_has_the_rows_that_one_has_here(
     spark: SparkSession, server: ConnectServer, local_folder: Path, logs: Path

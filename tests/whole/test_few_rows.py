@@ -43,7 +43,7 @@ def _both(spark: SparkSession, act: Callable[[str], Any]) -> list[Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_builds_make_the_same_tables_and_index_files(
     spark: SparkSession, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +119,7 @@ def test_a_small_build_writes_a_file_a_table(
     assert max(written.values()) == 1, written
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_spark(
     spark: SparkSession, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ _LINES = (
 )
 
 
+@pytest.mark.long
 def test_after_the_shell_no_process_and_no_temporary_file_is_left(
     broker: Path, tmp_path: Path
 ) -> None:
