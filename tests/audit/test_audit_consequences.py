@@ -103,7 +103,7 @@ def test_a_file_that_fails_the_sanity_check_of_2_2(
     ]
 
     assert [one.effect for one in found] == [index, time_index, txn_index]
-    action = "delete the .index before the start"
+    action = "move the .index away before the start"
     assert (found[0].action == action) == (index == Effect.FAILS)
     if Effect.IGNORED in (time_index, txn_index):
         assert found[2].text == f"Kafka {version} knows no .txnindex files"
@@ -226,7 +226,7 @@ def test_a_damaged_log_is_copied_before_its_index_is_mended() -> None:
     assert active.text.endswith("the log is cut there: bad CRC")
     assert _of(wrong, is_recovered=True).action == "nothing"
     assert _of(wrong, log_damage="bad CRC").action.startswith("copy the .log first, it is damaged")
-    assert "delete the segment's .index" in _of(txn_index).action
+    assert "move the segment's .index away" in _of(txn_index).action
 
 
 def test_what_is_rebuilt_is_a_finding_only_where_it_was_wrong() -> None:

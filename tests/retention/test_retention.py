@@ -143,11 +143,13 @@ def test_a_tiered_topic_is_told_of_its_local_settings(spark: SparkSession) -> No
     young = {"timestamp": YOUNG, "highest_remote": 9}
     inherited = {"remote_storage_enable": True}
     by_size = {"remote_storage_enable": True, "local_retention_bytes": 0, "retention_ms": -1}
+    no_copies = {**TIERED, "remote_log_copy_disable": True}
 
     decided = _decide(
         spark,
         *([uploaded, young], [uploaded, young], [uploaded, young], [future, young]),
-        configs=[TIERED, inherited, by_size, TIERED],
+        *([future, young], [future, young]),
+        configs=[TIERED, inherited, by_size, TIERED, no_copies, {}],
     )
 
     assert [rows[0]["reason"] for rows in decided[:3]] == [
@@ -155,11 +157,18 @@ def test_a_tiered_topic_is_told_of_its_local_settings(spark: SparkSession) -> No
         "older than retention.ms",
         "the log holds local.retention.bytes without it",
     ]
-    assert decided[1][1]["remedy"] == "wait, or lower local.retention.ms or local.retention.bytes"
-    assert decided[3][0]["remedy"] == (
-        "local.retention.bytes=100: it goes, and all older segments with it; the remote copies"
-        " stay; message.timestamp.after.max.ms refuses such records"
+    assert decided[1][1]["remedy"] == (
+        "wait, or lower local.retention.ms or local.retention.bytes, which all partitions of the"
+        " topic go by; the remote copies stay"
     )
+    assert decided[3][0]["remedy"] == (
+        "local.retention.bytes=100: it goes, and all older segments with it; all partitions of the"
+        " topic go by it; the remote copies stay; message.timestamp.after.max.ms refuses such"
+        " records"
+    )
+    assert decided[4][0]["remedy"].startswith("retention.bytes=100: it goes")
+    assert "it holds for the remote copies, too" in decided[4][0]["remedy"]
+    assert "remote" not in decided[5][0]["remedy"]
 
 
 def test_to_blame_is_the_older_segment_that_goes_last_and_bytes_wait_behind_it(

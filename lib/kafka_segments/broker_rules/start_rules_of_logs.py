@@ -4,10 +4,13 @@ from kafka_segments.broker_rules.start_effects import Effect, StartRule
 from kafka_segments.wire import checkpoints as names
 
 _LOADER = "LogLoader"
-_FRESH = "move the file away: the broker makes it anew"
-_MARKER_AWAY = (
-    "remove .kafka_cleanshutdown from the log directory: the start then recovers the log and cuts"
-    " what is no batch"
+_WATERMARKS = (
+    "put the file back, or move it away: the broker makes it anew, and each high watermark begins"
+    " at its log's start until the replicas have fetched"
+)
+_INDEX_AWAY = (
+    "move the segment's .index away: the start then recovers this segment alone, makes its index"
+    " files anew and cuts it at the first bytes that are no sound batch"
 )
 _PUT_BACK = "put the missing files back from a backup or another replica before the start"
 
@@ -27,7 +30,8 @@ LOG_RULES: dict[str, StartRule] = {
         None,
         "IOException",
         "OffsetCheckpointFile, LogManager.loadLogs",
-        _FRESH,
+        "put the file back, or move it away: after a hard stop each log of the directory is then"
+        " recovered from its first segment on, and cut at a bad batch wherever it lies",
     ),
     "log-start": StartRule(
         names.LOG_START_OFFSET,
@@ -44,7 +48,7 @@ LOG_RULES: dict[str, StartRule] = {
         None,
         "IOException",
         "OffsetCheckpointFile, ReplicaManager",
-        _FRESH,
+        _WATERMARKS,
     ),
     "cleaner-offset": StartRule(
         names.CLEANER_OFFSET,
@@ -61,7 +65,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.NOT_KNOWN,
         "NumberFormatException",
         "OffsetCheckpointFile, LazyOffsetCheckpoints",
-        _FRESH,
+        _WATERMARKS,
     ),
     "cleaner-offset-number": StartRule(
         names.CLEANER_OFFSET,
@@ -78,7 +82,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.ENDS,
         "CorruptRecordException",
         "LogSegment.readNextOffset",
-        _MARKER_AWAY,
+        _INDEX_AWAY,
     ),
     "unreadable-swap": StartRule(
         ".swap",
@@ -120,7 +124,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.ENDS,
         "IllegalArgumentException",
         "AbstractIndex.resize",
-        "move the file away: the start recovers the segment and makes it anew",
+        _INDEX_AWAY,
     ),
     "end-moved-back": StartRule(
         ".index",
@@ -129,7 +133,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.UNSEEN,
         "",
         "LogSegment.readNextOffset",
-        "move the .index away: the start recovers the segment and makes it anew",
+        _INDEX_AWAY,
     ),
     "torn-end": StartRule(
         ".log",
@@ -137,7 +141,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.CUT,
         "",
         "LogSegment.readNextOffset",
-        _MARKER_AWAY,
+        _INDEX_AWAY,
     ),
     "end-missing": StartRule(
         ".log",
@@ -213,8 +217,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.FORGOTTEN,
         "",
         "TransactionIndex.collectAbortedTxns",
-        "put a rebuilt file in its place (`build` makes it), or move the segment's .index away: the"
-        " start then recovers both",
+        "put a rebuilt file in its place (`build` makes it); or " + _INDEX_AWAY,
     ),
     "producers-forgotten": StartRule(
         ".snapshot",

@@ -114,7 +114,7 @@ NODE_RULES: dict[str, StartRule] = {
         Effect.ENDS,
         "InconsistentTopicIdException",
         "UnifiedLog.initializeTopicId",
-        "remove the file: the broker makes it anew",
+        "move the file away: the broker makes it anew",
     ),
     "folder-name": StartRule(
         "a folder in a log directory",

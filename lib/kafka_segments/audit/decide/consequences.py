@@ -164,7 +164,7 @@ def _recovered(
 ) -> Consequence:
     if version < _V0_9 and recovered.endswith("sanity check"):
         text = f"Kafka {_release(version)} does not start: {recovered}"
-        return Consequence(Effect.FAILS, text, f"delete the {judgement.suffix} before the start")
+        return Consequence(Effect.FAILS, text, f"move the {judgement.suffix} away before the start")
     text = f"the segment is recovered at start, its index files rewritten: {recovered}"
     if state.log_damage is None:
         return Consequence(Effect.REBUILT, text, _NOTHING)
@@ -185,7 +185,8 @@ def _safe(judgement: Judgement, state: SegmentState) -> str:
         _INSTALL
         if judgement.suffix != TXN_INDEX
         else (
-            "with the broker stopped delete the segment's .index: the start rebuilds all its files"
+            "with the broker stopped move the segment's .index away: the start recovers the segment"
+            " and rebuilds all its files"
         )
     )
 

@@ -71,7 +71,7 @@ OBSTACLES = {
     "future_folder": Obstacle(
         False,
         "a replica on its way to another disk (-future)",
-        "let the move finish, or remove the folder",
+        "let the move finish; remove the folder only where the log's other folder is whole",
     ),
     "no_leader_epochs": Obstacle(
         False,
@@ -103,7 +103,7 @@ OBSTACLES = {
     "marked_folder": Obstacle(
         False,
         "folders marked -delete or -stray: not served, -delete ones are removed at start",
-        "remove them, or rename them back first",
+        "rename back, or copy, what is still wanted, then remove them",
     ),
     "leftover_file": Obstacle(
         False,

@@ -62,9 +62,9 @@ def mark_deleted(
         high_watermark, log_start_offset, highest_remote_offset (long, null: not known), path
         (string; see ``with_other_rules``), and the columns of ``TopicConfig``.
     Gives: the same, other_rules, clock_ms, limit_ms, limit_bytes (in force), by_limits,
-        is_empty_active, is_readable, is_committed, uploads (its log's segments are copied to
-        remote storage), is_uploaded, is_without_cleaner, is_expired, is_beyond_size, rule
-        (null: it stays), rolls.
+        is_empty_active, is_readable, is_committed, is_tiered (its log has remote storage), uploads
+        (its segments are copied there), is_uploaded, is_without_cleaner, is_expired,
+        is_beyond_size, rule (null: it stays), rolls.
     Source: UnifiedLog.deleteOldSegments, deletableSegments, isSegmentEligibleForDeletion,
         LogManager.cleanupLogs (which logs it passes over without a cleaner).
     """
@@ -88,7 +88,7 @@ def mark_deleted(
             )
             all_older = F.col(f"_older_{number}")
             gone = all_older & F.col(f"_goes_{number}")
-            waits = F.col("_tiered") & breached & all_older
+            waits = F.col("is_tiered") & breached & all_older
             rolled = rolled | (F.col("next_base").isNull() & (gone | waits))
             rule = F.coalesce(rule, F.when(gone, name))
         outcome = {"rule": rule, "rolls": rolled, "is_beyond_size": _is_past(SIZE)}
@@ -102,7 +102,7 @@ def _inner_columns(rules: RetentionRules) -> list[str]:
     by_pass = [
         f"_{name}_{number}" for number in range(len(rules.passes)) for name in ("goes", "older")
     ]
-    return ["_deletes", "_tiered", "_starts_at_end", "_may_go", *by_pass]
+    return ["_deletes", "_starts_at_end", "_may_go", *by_pass]
 
 
 def _limits(rules: RetentionRules) -> dict[str, Column]:
@@ -124,7 +124,7 @@ def _limits(rules: RetentionRules) -> dict[str, Column]:
         "by_limits": (deletes | empty_runs_all) & ~no_cleaner & F.col("other_rules").isNull(),
         "is_without_cleaner": no_cleaner,
         "_deletes": (deletes | F.lit(rules.starts_without_delete)) & ~no_cleaner,
-        "_tiered": tiered,
+        "is_tiered": tiered,
         "uploads": copies,
     }
 

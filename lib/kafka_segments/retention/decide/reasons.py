@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from pyspark.sql import Column
 
+from kafka_segments.retention.decide import remedies
 from kafka_segments.retention.decide.other_rules import OTHER_RULES
 from kafka_segments.retention.decide.passes import INHERITED
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME
@@ -18,15 +19,6 @@ FUTURE, WRONG_UNIT = "future_timestamp", "wrong_unit"
 NO_TIMESTAMP, COPIED = "no_timestamp", "mtime_reset"
 DAY_MS = 86_400_000
 UNIT_NAMES = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
-
-_WITH_CLEANER = (
-    "log.cleaner.enable=true in server.properties, and a restart of the broker: then all its"
-    " compacted topics lose each key's older records, too"
-)
-_WITH_DELETE = (
-    "delete in cleanup.policy: then retention.ms and retention.bytes hold for the whole topic, and"
-    " the only record of a key goes with the rest"
-)
 
 
 class Reason(NamedTuple):
@@ -46,22 +38,6 @@ def _decided_by(name: str) -> Column:
     """Return which of two settings is in force: retention.* or, of what is uploaded, local.*."""
     is_local = F.col("uploads") & (F.col(f"local_retention_{name}") != INHERITED)
     return F.when(is_local, f"local.retention.{name}").otherwise(f"retention.{name}")
-
-
-def _to_lower(name: str) -> Column:
-    """Return the setting that frees the disk and destroys the least: the remote copies stay."""
-    return F.when(F.col("uploads"), f"local.retention.{name}").otherwise(f"retention.{name}")
-
-
-def _by_size() -> Column:
-    """Return how a segment goes by its log's size, whatever its timestamp says."""
-    return F.concat(
-        _to_lower("bytes"),
-        _text("=%d: it goes, and all older segments with it", "younger_bytes"),
-        F.when(~F.col("is_committed"), ", once below the high watermark").otherwise(""),
-        F.when(~F.col("is_uploaded"), ", once uploaded").otherwise(""),
-        F.when(F.col("uploads"), "; the remote copies stay").otherwise(""),
-    )
 
 
 def _unit() -> Column:
@@ -165,13 +141,13 @@ def _of_any_age() -> list[Reason]:
             NO_CLEANER,
             F.col("is_without_cleaner"),
             F.concat(policy, F.lit(" and log.cleaner.enable is false: nothing goes")),
-            F.lit(_WITH_CLEANER),
+            F.lit(remedies.WITH_CLEANER),
         ),
         Reason(
             POLICY,
             ~F.col("by_limits"),
             F.concat(policy, F.lit(": nothing goes by time or size")),
-            F.lit(_WITH_DELETE),
+            F.lit(remedies.WITH_DELETE),
         ),
     ]
 
@@ -238,7 +214,7 @@ def _of_unlimited() -> list[Reason]:
             NO_LIMIT,
             unlimited & (F.col("limit_bytes") < 0),
             F.lit("no limit by time or size"),
-            F.concat(F.lit("set "), _to_lower("ms"), F.lit(" or "), _to_lower("bytes")),
+            F.concat(F.lit("set "), remedies.lowered("ms", "bytes")),
         ),
         Reason(
             WITHIN_SIZE,
@@ -247,7 +223,7 @@ def _of_unlimited() -> list[Reason]:
                 F.lit("no limit by time; without it the log is smaller than "),
                 _decided_by("bytes"),
             ),
-            F.concat(F.lit("lower "), _to_lower("bytes"), F.lit(", or set "), _to_lower("ms")),
+            F.concat(F.lit("lower or set "), remedies.lowered("bytes", "ms")),
         ),
     ]
 
@@ -266,13 +242,15 @@ def _of_clock() -> list[Reason]:
             WRONG_UNIT,
             is_future & _unit().isNotNull(),
             F.format_string("its timestamp looks like %s, not ms: it lies in the future", _unit()),
-            F.concat(_by_size(), F.lit("; have the producer send ms")),
+            F.concat(remedies.by_size(), F.lit("; have the producer send ms")),
         ),
         Reason(
             FUTURE,
             is_future,
             F.lit("its greatest timestamp lies in the future"),
-            F.concat(_by_size(), F.lit("; message.timestamp.after.max.ms refuses such records")),
+            F.concat(
+                remedies.by_size(), F.lit("; message.timestamp.after.max.ms refuses such records")
+            ),
         ),
         Reason(
             NO_TIMESTAMP,
@@ -281,7 +259,7 @@ def _of_clock() -> list[Reason]:
                 F.lit("no timestamp to go by but its mtime, which is younger than "),
                 _decided_by("ms"),
             ),
-            F.concat(F.lit("wait, or lower "), _to_lower("ms")),
+            F.concat(F.lit("wait, or lower "), remedies.lowered("ms")),
         ),
         Reason(
             NOT_EXPIRED,
@@ -289,6 +267,6 @@ def _of_clock() -> list[Reason]:
             F.concat(
                 F.lit("younger than "), _decided_by("ms"), F.lit(", and the log is not too large")
             ),
-            F.concat(F.lit("wait, or lower "), _to_lower("ms"), F.lit(" or "), _to_lower("bytes")),
+            F.concat(F.lit("wait, or lower "), remedies.lowered("ms", "bytes")),
         ),
     ]

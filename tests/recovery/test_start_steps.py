@@ -1,0 +1,101 @@
+"""The steps before a start, taken: the start then does what the step says, and no more."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_referee import Referee
+from kafka_segments.broker_rules.start_node import NodeStart
+from kafka_segments.broker_rules.start_rules import RULES
+from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
+
+IN_B, OF_TWO_SEGMENTS = "orders-0", "__share_group_state-1"
+ZEROS = 4096
+Act = Callable[[Path], object]
+
+
+def _last(log: Path, suffix: str = ".log") -> Path:
+    return max(log.glob("*.log")).with_suffix(suffix)
+
+
+def _zeros(log: Path) -> None:
+    os.truncate(_last(log), _last(log).stat().st_size + ZEROS)
+
+
+def _torn(log: Path) -> None:
+    with _last(log).open("ab") as file:
+        file.write(_last(log).read_bytes()[:70])
+
+
+def _far_entry(log: Path) -> None:
+    _last(log, ".index").write_bytes(bytes.fromhex("0000000f000fffff"))
+
+
+def _too_large(log: Path) -> None:
+    os.truncate(_last(log, ".index"), 10_485_768)
+
+
+def _start(node: Path) -> NodeStart:
+    (found,) = run_forecast(ForecastOptions(threads=(1,), sources=(str(node),))).nodes
+    return found.start
+
+
+@pytest.fixture
+def clean(node: Path) -> Path:
+    """The node as after a clean stop: markers, and an index file beside each segment."""
+    for folder in "ab":
+        (node / folder / ".kafka_cleanshutdown").touch()
+    for log in node.glob("*/*/*.log"):
+        log.with_suffix(".index").touch()
+    return node
+
+
+SPOILT_ENDS: dict[str, Act] = {
+    "unreadable-end": _zeros,
+    "torn-end": _torn,
+    "end-moved-back": _far_entry,
+    "index-too-large": _too_large,
+}
+
+
+@pytest.mark.parametrize("rule", SPOILT_ENDS)
+def test_without_its_index_the_segment_alone_is_recovered(
+    clean: Path, referee: Referee, rule: str
+) -> None:
+    log = clean / "b" / IN_B
+    sound_bytes = _last(log).read_bytes()
+    SPOILT_ENDS[rule](log)
+    before = _start(clean)
+    _last(log, ".index").unlink()
+
+    after = _start(clean)
+    loaded = referee.load_log(log, is_clean=True)
+
+    assert rule in {finding.rule for finding in before.findings}
+    assert "move the segment's .index away" in RULES[rule].step
+    assert after.starts
+    assert {finding.place for finding in after.findings} <= {f"{IN_B}/{_last(log).name}"}
+    assert sum(finding.size_bytes or 0 for finding in after.findings) <= ZEROS
+    assert _last(log).read_bytes() == sound_bytes
+    assert loaded["base_offsets"][-1] == int(_last(log).stem)
+
+
+def test_without_recovery_points_a_bad_batch_cuts_the_log_wherever_it_lies(
+    clean: Path,
+) -> None:
+    (clean / "b/.kafka_cleanshutdown").unlink()
+    first = min((clean / "b" / OF_TWO_SEGMENTS).glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[100] ^= 0xFF
+    first.write_bytes(data)
+    kept = _start(clean)
+    (clean / "b/recovery-point-offset-checkpoint").unlink()
+
+    after = _start(clean)
+
+    assert "cut at a bad batch wherever it lies" in RULES["recovery-point"].step
+    assert kept.findings == ()
+    cuts = [finding for finding in after.findings if finding.rule == "recovery-cut"]
+    assert [finding.place for finding in cuts] == [f"{OF_TWO_SEGMENTS}/{first.name}"]
