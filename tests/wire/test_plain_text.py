@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.wire.plain_text import plain, plain_json, plain_lines
+from kafka_segments.wire.plain_text import first_of, plain, plain_json, plain_lines
 
 ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def test_more_names_than_a_sentence_takes_are_counted() -> None:
+    assert first_of([], 2) == ""
+    assert first_of([1, 2], 2) == "1, 2"
+    assert first_of(iter("abcd"), 2) == "a, b and 2 more"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from kafka_segments.storage.folder_lock import refuse_locked
 from kafka_segments.topic_configs import TopicConfigs
 from kafka_segments.topic_sizes import unknown_topics
 from kafka_segments.wire.names import INDEX_SUFFIXES
+from kafka_segments.wire.plain_text import first_of
 
 _MOST_NAMED = 3
 _INDEX_FILE = f"^[0-9]{{20}}({'|'.join(map(re.escape, INDEX_SUFFIXES))})$"
@@ -30,10 +31,9 @@ def check_sizes_known(listed: DataFrame, configs: TopicConfigs) -> None:
     topics = listed.where(F.col("kind") == kinds.SEGMENT).select("cluster", "topic").distinct()
     unknown = unknown_topics(configs, ((row["cluster"], row["topic"]) for row in topics.collect()))
     if unknown:
-        named = ", ".join(sorted({topic for _, topic in unknown})[:_MOST_NAMED])
-        more = "" if len(unknown) <= _MOST_NAMED else f" and {len(unknown) - _MOST_NAMED} more"
+        named = first_of(sorted({topic for _, topic in unknown}), _MOST_NAMED)
         raise UsageError(
-            f"--in-place: index.interval.bytes and segment.index.bytes of {named}{more} are not"
+            f"--in-place: index.interval.bytes and segment.index.bytes of {named} are not"
             " known, and a broker does not start on an index file that is longer than its topic"
             " allows: give --topic-configs (what kafka-configs --describe --entity-type topics"
             " prints), or read the cluster's metadata log first (build --internals without"

@@ -11,6 +11,7 @@ from kafka_segments.divergence.decide.elections import Way
 from kafka_segments.divergence.election_commands import Chosen, election_script
 from kafka_segments.divergence.run_elect import Elections
 from kafka_segments.spark.row_stream import stream_rows
+from kafka_segments.wire.plain_text import first_of
 
 COMMANDS = "commands"
 _LOG = ("topic", "partition")
@@ -73,8 +74,7 @@ def _left_out(found: Elections) -> Iterator[str]:
 
 def _absent(partitions: Sequence[str]) -> Iterator[str]:
     if partitions:
-        more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
-        yield f"no copy that can be used is at hand of {', '.join(partitions[:_NAMED])}{more}"
+        yield f"no copy that can be used is at hand of {first_of(partitions, _NAMED)}"
 
 
 def _summary(found: Elections, counted: Row, absent: int) -> str:

@@ -15,6 +15,7 @@ from kafka_segments.report.run import ReportData, RetentionForecast
 from kafka_segments.report.time_axis import time_marks
 from kafka_segments.report.words import count_text, many, round_size_text, share_text
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kafka_segments.wire.plain_text import first_of
 
 MOST_BARS = 20
 _MOST_ROWS = 40
@@ -198,10 +199,9 @@ def _worst_crash(worst: Crash) -> str:
 def _not_forecast(brokers: Sequence[Row]) -> list[str]:
     if not brokers:
         return []
-    names = ", ".join(str(row["broker_id"]) for row in brokers[:_MOST_ROWS])
-    more = f" and {len(brokers) - _MOST_ROWS} more" if len(brokers) > _MOST_ROWS else ""
+    names = first_of((row["broker_id"] for row in brokers), _MOST_ROWS)
     return [
-        f"Left out: broker {names}{more}, as segments of theirs are known by a first look alone,"
+        f"Left out: broker {names}, as segments of theirs are known by a first look alone,"
         " which does not tell how many batches a start would read. Run kafka-segments build without"
         " --check index to have them here."
     ]

@@ -10,6 +10,7 @@ from kafka_segments.console.tables import print_result
 from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.wire.plain_text import first_of
 
 _DECISION = (
     *("topic-partition", "base offset>", "decision", "bytes>", "by time from (UTC)", "used>"),
@@ -55,8 +56,7 @@ def _print_settings(shown: Sequence[Row], configs: TopicConfigs) -> None:
         if topic not in topics:
             topics.append(topic)
     for lines, topics in sharing.items():
-        more = f" and {len(topics) - _TOPICS_NAMED} more" if len(topics) > _TOPICS_NAMED else ""
-        say(f"settings of {', '.join(topics[:_TOPICS_NAMED])}{more}:")
+        say(f"settings of {first_of(topics, _TOPICS_NAMED)}:")
         for line in lines:
             say(f"  {line}")
 

@@ -16,6 +16,7 @@ from kafka_segments.tables.catalog import METADATA_PARTITIONS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.missing import missing_name
 from kafka_segments.wire.names import OFFSETS_TOPIC
+from kafka_segments.wire.plain_text import first_of
 
 _MOST_NAMED = 8
 _ADD = (
@@ -108,9 +109,8 @@ def partitions_not_read(
     asked = sorted(named) if groups and count is not None else every
     unread = [number for number in asked if number not in found]
     if unread and count is not None:
-        names = ", ".join(f"{topic}-{number}" for number in unread[:_MOST_NAMED])
-        more = f" and {len(unread) - _MOST_NAMED} more" if len(unread) > _MOST_NAMED else ""
-        yield f"not known: {names}{more}: no log was read: {add}"
+        names = first_of((f"{topic}-{number}" for number in unread), _MOST_NAMED)
+        yield f"not known: {names}: no log was read: {add}"
     elif unread and not groups:  # of those that are asked for ``groups_not_known`` tells
         yield (
             f"not known: of {topic} {len(found)} partitions were read, and no metadata says how"

@@ -1,5 +1,14 @@
 """Names as text that a person reads: nothing in them acts on a terminal, or hides what they are."""
 
+from collections.abc import Iterable
+
+
+def first_of(names: Iterable[object], most: int) -> str:
+    """Return names for a sentence: ``a, b and 3 more``, where there are more than ``most``."""
+    every = list(map(str, names))
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return f"{', '.join(every[:most])}{more}"
+
 
 def plain(text: str) -> str:
     r"""Return a text in one line, with each sign that does not print written as its escape.

@@ -1,6 +1,6 @@
 """Decide whether the coordinator's log was read well enough to say that a transaction hangs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -11,6 +11,7 @@ from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.replicas import PARTITION
+from kafka_segments.wire.plain_text import first_of
 
 CHECKPOINTED_EACH_MS = 10_000
 """Twice replica.high.watermark.checkpoint.interval.ms, as it is by default."""
@@ -129,13 +130,9 @@ def unread_lines(judged: Iterable[Mapping[str, Any]]) -> list[str]:
             reason = row["unread"].removeprefix(f"not known: {name}: ")
             named.setdefault((row["cluster"], reason), []).append(name)
     return [
-        f"not known: {', '.join(names[:_MOST_NAMED])}{_more(names)}: {reason}"
+        f"not known: {first_of(names, _MOST_NAMED)}: {reason}"
         for (_, reason), names in named.items()
     ]
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
 
 
 def with_reading(judged: DataFrame) -> Transform:
