@@ -8,9 +8,12 @@ from pyspark.sql import SparkSession
 from kafka_segments.internals.decide.history_start import (
     HistoryStart,
     MetadataLog,
+    Part,
+    Run,
     Snapshot,
     applied_from,
     choose_start,
+    runs_of,
 )
 from rows_of import frame
 
@@ -72,6 +75,61 @@ def test_a_snapshot_beside_one_replica_begins_the_history_of_another() -> None:
     assert choose_start([]) is None
 
 
+def _run(first: int, last: int, *epochs: tuple[int, int]) -> Run:
+    return Run(first, last, epochs or ((first, 1),))
+
+
+def test_records_that_one_replica_lacks_are_taken_from_another_of_the_same_leader_epoch() -> None:
+    late = _log(50, 90, 60)._replace(runs=(_run(50, 90),))
+    early = _log(0, 55, broker=2)
+    overlaps = early._replace(runs=(_run(0, 55),))
+    touches = early._replace(last_offset=49, runs=(_run(0, 49),))
+    part = Part(("c", 2), 0, 50)
+
+    for other in (overlaps, touches):
+        assert choose_start([late, other]) == HistoryStart(late, None, 0, parts=(part,))
+    for run in (
+        _run(0, 48),  # a gap between them
+        _run(0, 55, (0, 0)),  # what another leader wrote, which was cut off
+        _run(0, 55, (0, 1), (50, 2)),
+        _run(50, 95),
+    ):
+        other = early._replace(runs=(run,), leader_epoch=0)
+        assert choose_start([late, other]) == HistoryStart(late, late.snapshots[0], 60)
+
+
+def test_gaps_are_closed_from_either_side_and_a_snapshot_begins_what_has_no_begin() -> None:
+    one = _log(80, 90)._replace(runs=(_run(0, 30), _run(80, 90, (80, 2))))
+    other = _log(20, 85, broker=2)._replace(runs=(_run(20, 85, (20, 1), (70, 2)),))
+    parts = (Part(("c", 2), 20, 80), Part(("c", 1), 0, 20))
+    assert choose_start([one, other]) == HistoryStart(one, None, 0, parts=parts)
+
+    headless = one._replace(runs=one.runs[1:])
+    assert choose_start([headless, other]) is None
+    snapshots = _log(None, None, 10, 40, 85, broker=3)
+    assert choose_start([headless, other, snapshots]) == HistoryStart(
+        headless, snapshots.snapshots[1], 40, parts=parts[:1]
+    )
+
+
+def test_runs_end_at_gaps_and_at_records_that_are_not_understood() -> None:
+    names = ("offset", "leader_epoch", "before", "is_unclear")
+    steps = [
+        (3, 1, None, False),
+        (6, 2, 5, False),
+        (9, 2, 7, False),
+        (11, 2, 10, True),
+        (12, 2, 11, False),
+    ]
+    told = [dict(zip(names, step, strict=True)) for step in steps]
+    assert runs_of(told, 20) == (
+        _run(3, 7, (3, 1), (6, 2)),
+        _run(9, 10, (9, 2)),
+        _run(12, 20, (12, 2)),
+    )
+    assert runs_of([], None) == ()
+
+
 def _record(row: int, offset: int | None, **other: Any) -> dict[str, Any]:
     said = {"is_snapshot": False, "file": "0.log", "kind": "K", "value_json": "{}"}
     place = {"log_dir": "/d", "topic": "m", "row": row, "offset": offset, "timestamp_ms": row * 100}
@@ -105,6 +163,18 @@ def test_records_of_the_log_are_applied_where_they_lie(spark: SparkSession) -> N
 
     assert _applied(spark, HistoryStart(log, None, 0)) == [(False, 1, 4, 100), (False, 2, 5, 200)]
     assert _applied(spark, HistoryStart(log, None, 5)) == [(False, 2, 5, 200)]
+
+
+def test_records_of_another_replica_are_applied_once_in_the_place_of_those_that_lack(
+    spark: SparkSession,
+) -> None:
+    log = MetadataLog(("c", 1, "/d", "m", 0), 5, 9, 1, ())
+    parts = (Part(("c", 2, "/d", "m", 0), 5, 9),)
+
+    assert _applied(spark, HistoryStart(log, None, 4, parts=parts)) == [(False, 5, 8, 500)]
+    assert _applied(spark, HistoryStart(log, None, 5, parts=(Part(log.keys, 2, 5),))) == [
+        (False, 2, 5, 200)
+    ]
 
 
 @pytest.mark.parametrize(("broker", "rows"), [(1, (6, 7)), (2, (8,))])

@@ -166,3 +166,17 @@ def test_a_leader_epoch_that_the_files_beside_the_log_deny_is_left_out(
 @pytest.mark.parametrize("text", [None, "", "[]", "{", '{"leaderEpoch": "1", "currentVoters": 5}'])
 def test_a_quorum_state_that_tells_nothing(text: str | None) -> None:
     assert parse_quorum_state(text) == (None, None)
+
+
+@pytest.mark.usefixtures("few")
+def test_two_incomplete_copies_tell_the_whole_history(spark: SparkSession, tmp_path: Path) -> None:
+    later = made.log_bytes([CHANGE, made.no_op()], base_offset=2)
+    made.log_dir(tmp_path / "b1", {f"{2:020d}.log": later, "quorum-state": QUORUM.encode()})
+    copy(tmp_path, 2, made.log_bytes([*KNOWN, CHANGE]))
+
+    assert read(spark, tmp_path) == ("1", [])
+    topics = Warehouse(spark, str(tmp_path / "wh")).read(METADATA_CONFIGS)
+    assert sorted((row["value"], row["from_offset"]) for row in topics.collect()) == [
+        ("1", 2),
+        ("9", 1),
+    ]

@@ -17,8 +17,10 @@ from kafka_segments.internals.decide.history_start import (
     Snapshot,
     applied_from,
     choose_start,
+    runs_of,
 )
-from kafka_segments.internals.decide.rows import HELD, sum_metadata_logs
+from kafka_segments.internals.decide.metadata_logs import sum_metadata_logs
+from kafka_segments.internals.decide.rows import HELD
 from kafka_segments.internals.metadata_copies import (
     Copy,
     copies_of,
@@ -147,6 +149,7 @@ def _metadata_log(row: Row) -> MetadataLog:
             Snapshot(one.end_offset, one.file, one.ms, keys) for one in row["snapshots"]
         ),
         unclear=None if None in unclear else unclear,
+        runs=runs_of(row["steps"] or (), row["last_offset"]),
     )
 
 
