@@ -445,7 +445,8 @@ def test_a_missing_file(segment: Path, suffix: str, version: str, effects: tuple
 
     assert rows[suffix]["verdict"] == "missing"
     assert (rows[INDEX]["effect"], rows[TIME_INDEX]["effect"]) == effects
-    assert rows[suffix]["is_finding"] == (rows[suffix]["effect"] != "ignored")
+    is_normal = rows[suffix]["effect"] in ("ignored", "rebuilt_at_start")
+    assert rows[suffix]["is_finding"] == (not is_normal)
 
 
 def test_every_flipped_bit_is_found(segment: Path, looks: list[Scanned]) -> None:
@@ -494,7 +495,8 @@ def test_after_an_unclean_stop_all_is_rebuilt(segment: Path) -> None:
     rows = _audit(segment, is_clean=False, is_recovered=True)
 
     assert rows[TIME_INDEX]["effect"] == rows[INDEX]["effect"] == "rebuilt_at_start"
-    assert (rows[INDEX]["is_finding"], rows[TIME_INDEX]["is_finding"]) == (False, True)
+    assert (rows[INDEX]["is_finding"], rows[TIME_INDEX]["is_finding"]) == (False, False)
+    assert rows[TIME_INDEX]["action"] == "nothing"
 
 
 def test_a_log_that_no_broker_loads_leaves_files_unjudged(synthetic: Path, tmp_path: Path) -> None:

@@ -229,13 +229,15 @@ def test_a_damaged_log_is_copied_before_its_index_is_mended() -> None:
     assert "move the segment's .index away" in _of(txn_index).action
 
 
-def test_what_is_rebuilt_is_a_finding_only_where_it_was_wrong() -> None:
+def test_what_a_start_mends_is_a_finding_only_where_the_log_is_cut() -> None:
     for verdict in IndexVerdict:
         judgement = _judged(verdict)
         found = _of(judgement, is_recovered=True)
-        assert found.effect == Effect.REBUILT
+        assert (found.effect, found.action) == (Effect.REBUILT, "nothing")
+        assert not is_finding(judgement, found)
+        cut = _of(judgement, is_recovered=True, log_damage="bad CRC")
         is_right = verdict in (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
-        assert is_finding(judgement, found) == (not is_right)
+        assert is_finding(judgement, cut) == (not is_right)
     assert orphan_consequence((3, 9, 1)).text == "Kafka 3.9.1 deletes it at start"
 
 

@@ -24,6 +24,11 @@ def test_findings_that_differ_by_their_place_alone_are_one_with_a_count(
         ("/d", "t", 0, base, f"/d/t-0/{base}.index", ".index", *told, True)
         for base, told in [*((base, missing) for base in range(0, 1020, 10)), (2000, other)]
     ]
+    rebuilt = ("never_written", "empty", "0 bytes", "rebuilt_at_start", "the start mends it")
+    rows += [
+        ("/d", "u", 0, base, f"/d/u-0/{base}.index", ".index", *rebuilt, "nothing", False)
+        for base in (0, 10)
+    ]
     sound = ("/d", "t", 0, 3000, "/d/t-0/3000.index", ".index", "valid", None, "", "trusted")
 
     print_audit(
@@ -31,7 +36,7 @@ def test_findings_that_differ_by_their_place_alone_are_one_with_a_count(
     )
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:8] == [
+    assert lines[:9] == [
         "102 files, e.g. /d/t-0/0.index: missing",
         "  found: there is none",
         "  consequence: read from its start",
@@ -40,4 +45,6 @@ def test_findings_that_differ_by_their_place_alone_are_one_with_a_count(
         "  found: ends early",
         "  consequence: read far",
         "  action: put it",
+        "note: 2 files, e.g. /d/u-0/0.index: never_written (empty), the start mends it; action:"
+        " nothing",
     ]

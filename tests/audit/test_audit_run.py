@@ -124,13 +124,16 @@ def test_what_a_person_reads_names_file_consequence_and_remedy(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:
     (log_dir / "ct-two-partitions-0" / f"{FIRST}.index").unlink()
+    (log_dir / "ct-two-partitions-0" / f"{SECOND}.timeindex").unlink()
 
     result = CliRunner().invoke(cli, ["audit", "--source", str(log_dir), "--dry-run"])
 
     assert result.exit_code == 1
-    assert f"{FIRST}.index: missing" in result.stdout
-    assert "consequence: the segment is recovered at start" in result.stdout
-    assert "action: " in result.stdout
+    assert f"{SECOND}.timeindex: missing" in result.stdout
+    assert "consequence: not rebuilt: retention and searches" in result.stdout
+    assert "action: with the broker stopped" in result.stdout
+    (note,) = (line for line in result.stdout.splitlines() if line.startswith("note: "))
+    assert f"{FIRST}.index: missing, the segment is recovered at start" in note
 
 
 def test_the_topics_own_limit_decides(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 
+from kafka_segments.audit.decide.consequences import Effect
+from kafka_segments.audit.decide.judgement import IndexVerdict
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
 from kafka_segments.console.tables import made_table
@@ -13,19 +15,23 @@ from kafka_segments.tables import columns as F
 _BY_LOG = ("log_dir", "topic", "partition", "base_offset")
 _SAME = ("suffix", "verdict", "kind", "consequence", "action")
 _LINES = {"found": "message", "consequence": "consequence", "action": "action"}
+_NORMAL = (Effect.TRUSTED, Effect.IGNORED)
+_MENDED = (Effect.REBUILT, Effect.DELETED)
+_RIGHT = (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
 _COUNTED = ("suffix", "verdict", "kind", "effect")
 
 
 def print_audit(audits: DataFrame, output: str) -> None:
-    """Print findings and counts, or all rows as JSON lines or CSV.
+    """Print findings, notes and counts, or all rows as JSON lines or CSV.
 
-    Findings of one kind, with the same consequence and action, are one, with a count.
+    Findings of one kind, with the same consequence and action, are one, with a count. Notes are of
+    files that are not right and need no action.
     """
     ordered = audits.orderBy(*_BY_LOG, "path")
     if output != "table":
         print_rows(ordered, output)
         return
-    findings = _alike(audits.where("is_finding")).limit(MOST_ROWS_SHOWN + 1)
+    findings = _alike(audits.where(F.col("is_finding") | _is_note())).limit(MOST_ROWS_SHOWN + 1)
     found = collect_together({"findings": findings, "counts": _counted(audits)})
     console().print("".join(map(_finding, found["findings"][:MOST_ROWS_SHOWN])), end="")
     if len(found["findings"]) > MOST_ROWS_SHOWN:
@@ -33,12 +39,19 @@ def print_audit(audits: DataFrame, output: str) -> None:
     _print_counts(found["counts"])
 
 
+def _is_note() -> Column:
+    """Tell whether a file is worth a word though nobody must act on it."""
+    is_mended = F.col("effect").isin(*_MENDED) & F.col("verdict").isin(*_RIGHT)
+    return ~F.col("effect").isin(*_NORMAL) & ~is_mended
+
+
 def _alike(findings: DataFrame) -> DataFrame:
     """Count the findings that differ by their place alone, with the first of each as example."""
     example = F.min(F.struct(*_BY_LOG, "path", "message")).alias("example")
-    counted = findings.groupBy(*_SAME).agg(F.count("*").alias("files"), example)
+    counted = findings.groupBy(*_SAME, "is_finding").agg(F.count("*").alias("files"), example)
     first = [F.col(f"example.{name}") for name in ("path", "message")]
-    return counted.orderBy("example").select(*_SAME, *first, "files")
+    in_order = counted.orderBy(F.col("is_finding").desc(), "example")
+    return in_order.select(*_SAME, *first, "files", "is_finding")
 
 
 def _finding(row: Row) -> str:
@@ -46,6 +59,9 @@ def _finding(row: Row) -> str:
     kind = f" ({cell(row['kind'])})" if row["kind"] else ""
     path = cell(row["path"])
     more = f"{row['files']} files, e.g. {path}" if row["files"] > 1 else path
+    if not row["is_finding"]:
+        said = f"{cell(row['verdict'])}{kind}, {cell(row['consequence'])}"
+        return f"note: {more}: {said}; action: {cell(row['action'])}\n"
     lines = [f"{more}: [bold]{cell(row['verdict'])}[/bold]{kind}"]
     lines += (f"  {name}: {cell(row[column])}" for name, column in _LINES.items())
     return "".join(f"{line}\n" for line in lines)

@@ -254,7 +254,12 @@ _TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {
 
 
 def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
-    """Return whether someone must look at a file: it is neither right nor ignored nor normal."""
+    """Return whether someone must act on a file: it is neither right nor ignored nor normal.
+
+    What a start mends by itself, losing nothing, asks for no action and is none.
+    """
+    if consequence.action == _NOTHING:
+        return False
     if consequence.effect in (Effect.REBUILT, Effect.DELETED):
         return judgement.verdict not in (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
     return consequence.effect not in (Effect.IGNORED, Effect.TRUSTED)

@@ -37,6 +37,7 @@ _CRC_COVERS_FROM = 6
 _PRODUCER_BYTES = 46
 _SINCE = (0, 11)
 _NOTHING = "nothing"
+_FIND_RECORDS = "find out where the records behind the log's end are before the broker starts"
 _READ = (SnapshotFate.KEPT, SnapshotFate.MADE_ANEW)
 
 
@@ -100,6 +101,8 @@ def _judge_snapshot(
     if fate == SnapshotFate.MADE_ANEW:
         text = "deleted at start and made anew: the segment there or before is recovered"
         found = Consequence(Effect.REBUILT, text, _NOTHING)
+    elif fate == SnapshotFate.BEYOND_END:
+        found = Consequence(Effect.DELETED, f"deleted at start: it lies {fate}", _FIND_RECORDS)
     elif fate != SnapshotFate.KEPT:
         found = Consequence(Effect.DELETED, f"deleted at start: it lies {fate}", _NOTHING)
     elif reason is None:
@@ -156,8 +159,7 @@ def _judge_epochs(data: bytes, log: LogAtStart, version: Version) -> LogFile:
             f" {log.end_offset}"
         )
         text = f"dropped at start: the epochs from {first.epoch} on"
-        find = "find out where the records behind the log's end are before the broker starts"
-        found = Consequence(Effect.LOSES_EPOCHS, text, find)
+        found = Consequence(Effect.LOSES_EPOCHS, text, _FIND_RECORDS)
     elif not epochs and log.has_epochs:
         verdict, kind = IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY
         reason, found = "no entries, and batches have epochs", _without_epochs(log)
