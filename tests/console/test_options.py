@@ -138,8 +138,9 @@ NOT_KNOWN = {
 
 def test_every_verb_whose_answers_differ_by_release_takes_one():
     assert {" ".join(names) for names, _ in OF_RELEASES} == {
-        "audit", "build", "internals groups", "migrate inventory", "retention decide",
-        "retention explain", "retention plan", "roll", "search bootstrap", "search offsets",
+        "audit", "build", "internals groups", "lag", "migrate inventory", "retention decide",
+        "retention explain", "retention plan", "roll", "search bootstrap", "search failover",
+        "search offsets", "search restore",
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from filled_tables import fill
 from kafka_referee import Referee
 from kafka_segments.failover.run import (
     FailoverOptions,
@@ -17,15 +18,19 @@ from kafka_segments.failover.run import (
 )
 from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.tables.catalog import METADATA_CONFIGS
+from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.record_limits import read_record_limits
 from plain_decoder import plain_records
 from stored_builds import build_few
-from strategies import v2_batch
+from strategies import GZIP, v2_batch
 
 HERE, THERE, GROUP = "here", "there", "g"
 NOW_MS = 100_000_000
 MAX_LATENCY_MS = 500
 PARTITIONS = 6
 LATE = 5  # partition with a message older than the margin allows
+COMPRESSED = 1
 COMMITTED = 60
 
 
@@ -42,9 +47,10 @@ def _shuffled(messages: Sequence[tuple[int, bytes]], seed: int) -> list[tuple[in
     return [(time, value) for _, time, value in sorted(late)]
 
 
-def _log(messages: Sequence[tuple[int, bytes]], batch: int = 3) -> bytes:
+def _log(messages: Sequence[tuple[int, bytes]], batch: int = 3, codec: int = 0) -> bytes:
+    records = [(time, None, value) for time, value in messages]
     return b"".join(
-        v2_batch(first, [(time, None, value) for time, value in messages[first : first + batch]])
+        v2_batch(first, records[first : first + batch], codec=codec)
         for first in range(0, len(messages), batch)
     )
 
@@ -67,8 +73,10 @@ def clusters(
         first = _shuffled(_messages(partition), partition)
         if partition == LATE:
             first.append((9_000, b"late"))
-        _write(folder / HERE / f"t-{partition}", _log(first))
-        _write(folder / THERE / f"t-{partition}", _log(_shuffled(messages, partition + 100)))
+        there = _shuffled(messages, partition + 100)
+        codec = GZIP if partition == COMPRESSED else 0
+        _write(folder / HERE / f"t-{partition}", _log(first, codec=codec))
+        _write(folder / THERE / f"t-{partition}", _log(there, codec=codec))
     commits = [
         {
             "group": GROUP,
@@ -125,6 +133,48 @@ def test_a_log_without_a_later_record_is_kept_whole(
 
     size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
     assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)
+
+
+@pytest.mark.usefixtures("few")
+def test_times_are_looked_up_as_by_the_release_that_is_named(
+    spark: SparkSession, caches: ExitStack, clusters: Path
+) -> None:
+    here, there = (str(clusters / f"wh-{name}") for name in (HERE, THERE))
+    choice = LogChoice(topics=("t",), partitions=(COMPRESSED,))
+    release = {"kafka_version": (4, 4), "most_record_bytes": 1}
+    restore = RestoreOptions(here, choice, 14_000, **release)
+    failover = FailoverOptions(
+        here, choice, there, choice, GROUP, MAX_LATENCY_MS, NOW_MS, **release
+    )
+
+    (cut,) = run_restore(spark, restore, caches).collect()
+    (moved,) = run_failover(spark, failover, caches).collect()
+
+    for row, offset in ((cut, "last_offset_kept"), (moved, "to_offset")):
+        assert row[offset] is None
+        assert "exceeds max.decompressed.message.bytes, 1" in row["problem"]
+
+
+@pytest.mark.usefixtures("few")
+def test_the_limit_of_records_is_the_one_that_the_metadata_has(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    limit = {"cluster": "c", "name": "max.decompressed.message.bytes", "from_offset": 3}
+    fill(
+        Warehouse(spark, str(tmp_path)),
+        METADATA_CONFIGS,
+        [
+            {**limit, "resource_type": "topic", "resource_name": "t", "value": "9"},
+            {**limit, "resource_type": "broker", "resource_name": "", "value": "7"},
+            {**limit, "resource_type": "topic", "resource_name": "was", "value": "5"}
+            | {"until_offset": 4},
+            {**limit, "resource_type": "topic", "resource_name": "t", "value": "1"}
+            | {"name": "retention.ms"},
+        ],
+    )
+
+    assert read_record_limits(str(tmp_path)) == {("c", "topic", "t"): 9, ("c", "broker", ""): 7}
+    assert read_record_limits(str(tmp_path / "nothing")) == {}
 
 
 @pytest.mark.usefixtures("few_and_many")

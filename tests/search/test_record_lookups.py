@@ -48,6 +48,22 @@ def test_a_release_reads_a_compressed_batch_as_a_whole_or_up_to_the_record(
     assert lookup == RecordLookup(streams, 7 if streams else None)
 
 
+@pytest.mark.parametrize(
+    ("log", "most"),
+    [
+        (("c", 1, "own"), 10), (("c", 1, "t"), 20), (("c", 2, "t"), 30), (("c", 2, "own"), 10),
+        (("other", 1, "own"), None),
+    ],
+)  # fmt: skip
+def test_the_limit_of_the_topic_counts_then_of_its_broker_then_of_the_cluster(
+    log: tuple[str, int, str], most: int | None
+) -> None:
+    limits = {("c", "topic", "own"): 10, ("c", "broker", "1"): 20, ("c", "broker", ""): 30}
+
+    assert RecordLookup(True, limits=limits).of_log(*log).most_record_bytes == most
+    assert RecordLookup(True, 7).of_log(*log) == RecordLookup(True, 7)
+
+
 def test_damage_behind_the_record_ends_a_lookup_that_reads_all_and_no_other() -> None:
     damaged = _batch(gzip.compress(RECORDS[: -len(RECORDS) // 3]))  # the last record is missing
 

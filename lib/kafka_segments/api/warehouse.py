@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
 from kafka_segments.api.decisions import OpenDecisions
 from kafka_segments.api.internals import OpenInternals
-from kafka_segments.broker_rules.versions import DEFAULT, parse_version
+from kafka_segments.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.lag.run import LagOptions, run_lag
@@ -17,8 +17,6 @@ from kafka_segments.latency.run import LatencyOptions, run_latency
 from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.search.run import SearchOptions, run_search
 from kafka_segments.wire.moments import parse_moment
-
-_OLDEST_SEARCH = "0.11"
 
 
 class OpenWarehouse(OpenDecisions):
@@ -59,7 +57,7 @@ class OpenWarehouse(OpenDecisions):
             high_watermark: up to where consumers read: the log's end, or the last checkpoint.
             isolation_level: whose answer.
             max_decompressed_message_bytes: the topics' setting, by which 4.2.2 and 4.4 refuse
-                lookups; by default no limit.
+                lookups; by default as the metadata says, else no limit.
 
         Returns:
             a row for each log and time; ``problem`` says where an answer is not known.
@@ -82,7 +80,7 @@ class OpenWarehouse(OpenDecisions):
         options = SearchOptions(
             warehouse=self.uri,
             choice=choice(topics, partitions, cluster, broker_id),
-            kafka_version=parse_version(kafka_version, oldest=_OLDEST_SEARCH),
+            kafka_version=parse_version(kafka_version, oldest=OLDEST_SEARCHED),
             moments=tuple((text(time), parse_moment(text(time), now_ms=now_ms)) for time in times),
             has_checkpointed_end=is_checkpointed,
             is_read_committed=is_committed,
@@ -99,6 +97,8 @@ class OpenWarehouse(OpenDecisions):
         partitions: int | Sequence[int] = (),
         cluster: str | None = None,
         broker_id: int | None = None,
+        kafka_version: str = DEFAULT,
+        max_decompressed_message_bytes: int | None = None,
     ) -> DataFrame:
         """Measure how far behind consumer groups are, in offsets and in ms.
 
@@ -109,12 +109,15 @@ class OpenWarehouse(OpenDecisions):
             partitions: only these; by default all.
             cluster: only this cluster's logs.
             broker_id: only this broker's logs.
+            kafka_version: the release whose brokers look ``at`` up in the logs, 0.11 and later.
+            max_decompressed_message_bytes: the topics' setting; by default as the metadata says.
 
         Raises:
             UsageError: the tables have no segments of ``__consumer_offsets``.
         """
         logs = choice(topics, partitions, cluster, broker_id)
-        options = self._lag_options(at, groups, logs)
+        release = kafka_version, max_decompressed_message_bytes
+        options = self._lag_options(at, groups, logs, release)
         return run_lag(self.spark, options, self._kept)
 
     def share_lag(
@@ -126,6 +129,8 @@ class OpenWarehouse(OpenDecisions):
         partitions: int | Sequence[int] = (),
         cluster: str | None = None,
         broker_id: int | None = None,
+        kafka_version: str = DEFAULT,
+        max_decompressed_message_bytes: int | None = None,
     ) -> DataFrame:
         """Measure how far behind share groups are, in offsets; the arguments are those of ``lag``.
 
@@ -133,12 +138,18 @@ class OpenWarehouse(OpenDecisions):
             UsageError: the tables have no records of ``__share_group_state``, or no segments.
         """
         logs = choice(topics, partitions, cluster, broker_id)
-        options = self._lag_options(at, groups, logs)
+        release = kafka_version, max_decompressed_message_bytes
+        options = self._lag_options(at, groups, logs, release)
         return run_share_lag(self.spark, options, self._kept)
 
     def _lag_options(
-        self, at: Moment | None, groups: str | Sequence[str], logs: LogChoice
+        self,
+        at: Moment | None,
+        groups: str | Sequence[str],
+        logs: LogChoice,
+        release: tuple[str, int | None],
     ) -> LagOptions:
+        kafka_version, most_record_bytes = release
         now_ms = clock()
         return LagOptions(
             warehouse=self.uri,
@@ -146,6 +157,8 @@ class OpenWarehouse(OpenDecisions):
             now_ms=now_ms,
             at_ms=optional_ms(at, now_ms),
             groups=names(groups),
+            kafka_version=parse_version(kafka_version, oldest=OLDEST_SEARCHED),
+            most_record_bytes=most_record_bytes,
         )
 
     def latency(

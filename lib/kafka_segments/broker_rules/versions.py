@@ -13,6 +13,8 @@ Version = tuple[int, ...]
 DEFAULT = "4.3"
 DEFAULT_VERSION: Version = (4, 3)
 NEWEST = "4.4"
+OLDEST_SEARCHED = "0.11"
+"""The first release of which it is known how it looks times up."""
 _RELEASE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", re.ASCII)
 _LINES = (
     *((0, 8, fix) for fix in range(3)),

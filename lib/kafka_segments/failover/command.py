@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
+from kafka_segments.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.errors import UsageError
-from kafka_segments.search.command_options import RESET_OFFSETS, log_options
+from kafka_segments.search.command_options import RESET_OFFSETS, log_options, of_release
 from kafka_segments.wire.moments import parse_point, parse_span
 
 
@@ -22,6 +23,7 @@ from kafka_segments.wire.moments import parse_point, parse_span
 )
 @click.option("--to-warehouse", metavar="URI", help="Tables of the other; default: --warehouse.")
 @click.option("--to-cluster", help="Name of the other cluster in its tables.")
+@of_release
 @log_options(RESET_OFFSETS)
 def failover(**options: Any) -> None:
     """Find where a group goes on in another cluster that has the same messages.
@@ -36,6 +38,7 @@ def failover(**options: Any) -> None:
 
 @click.command(cls=Command, reads=("segments", "logs"))
 @click.option("--at", required=True, metavar="T", help="The moment, as --time takes it.")
+@of_release
 @log_options()
 def restore(**options: Any) -> None:
     """Plan a restore to a moment: where each log is cut, and the segments it needs.
@@ -51,12 +54,15 @@ def _failover(
     max_latency: str,
     to_warehouse: str | None,
     to_cluster: str | None,
+    kafka_version: str,
+    most_record_bytes: int | None,
     now_ms: int | None,
     output: str,
     verbose: bool,
     warehouse: str,
     **choice: Any,
 ) -> int:
+    version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
@@ -82,6 +88,8 @@ def _failover(
         group=group,
         max_latency_ms=parse_span(max_latency),
         now_ms=clock() if now_ms is None else now_ms,
+        kafka_version=version,
+        most_record_bytes=most_record_bytes,
     )
     refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
     with (
@@ -95,8 +103,17 @@ def _failover(
 
 
 def _restore(
-    *, at: str, now_ms: int | None, output: str, verbose: bool, warehouse: str, **choice: Any
+    *,
+    at: str,
+    kafka_version: str,
+    most_record_bytes: int | None,
+    now_ms: int | None,
+    output: str,
+    verbose: bool,
+    warehouse: str,
+    **choice: Any,
 ) -> int:
+    version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
     from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
@@ -110,6 +127,8 @@ def _restore(
         warehouse=absolute_uri(warehouse),
         choice=chosen_logs(absolute_uri(warehouse), **choice),
         at_ms=parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms),
+        kafka_version=version,
+        most_record_bytes=most_record_bytes,
     )
     with (
         spark_session("kafka-segments search restore", root=ROOT) as spark,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.broker_rules.versions import DEFAULT_VERSION
+from kafka_segments.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.failover.decide import (
     PARTITION,
     RESTORED,
@@ -43,6 +43,8 @@ class FailoverOptions:
         group: the consumer group.
         max_latency_ms: the greatest latency between the clusters.
         now_ms: the run's clock.
+        kafka_version: the release whose brokers the other cluster has.
+        most_record_bytes: its topics' max.decompressed.message.bytes; None: by the metadata.
     """
 
     warehouse: str
@@ -52,15 +54,22 @@ class FailoverOptions:
     group: str
     max_latency_ms: int
     now_ms: int
+    kafka_version: Version = DEFAULT_VERSION
+    most_record_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """What a restore is planned for: the chosen logs of a warehouse, at ``at_ms``."""
+    """What a restore is planned for: the chosen logs of a warehouse, at ``at_ms``.
+
+    ``kafka_version`` and ``most_record_bytes``: as in ``FailoverOptions``.
+    """
 
     warehouse: str
     choice: LogChoice
     at_ms: int
+    kafka_version: Version = DEFAULT_VERSION
+    most_record_bytes: int | None = None
 
 
 def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStack) -> DataFrame:
@@ -101,10 +110,13 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
     questions = aimed.transform(ask_other_cluster(max_latency_ms=max_latency_ms)).join(
         replicas.drop("doubt"), list(PARTITION), how="inner"
     )
-    answers = search_times(there, questions, kafka_version=DEFAULT_VERSION).transform(
-        say_doubts(replicas)
+    answers = search_times(
+        there,
+        questions,
+        kafka_version=options.kafka_version,
+        most_record_bytes=options.most_record_bytes,
     )
-    return aimed.transform(plan_failover(answers))
+    return aimed.transform(plan_failover(answers.transform(say_doubts(replicas))))
 
 
 def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack) -> DataFrame:
@@ -113,7 +125,9 @@ def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack)
     Of a log that is left over from a topic that was deleted it is not known.
     """
     tables = LogTables(spark, options.warehouse, options.choice, caches)
-    found = tables.find_by_timestamp(tables.logs.transform(ask_restore(at_ms=options.at_ms)))
+    lookup = tables.lookup(options.kafka_version, options.most_record_bytes)
+    asked = tables.logs.transform(ask_restore(at_ms=options.at_ms))
+    found = tables.find_by_timestamp(asked, lookup)
     planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs))
     return tables.take_back_left_over(planned, RESTORED)
 

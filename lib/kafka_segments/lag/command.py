@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
+from kafka_segments.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.console.options import ROOT, ExitStatus, clock, run
 from kafka_segments.console.strict_options import Command
-from kafka_segments.search.command_options import log_options
+from kafka_segments.search.command_options import log_options, of_release
 from kafka_segments.wire.moments import parse_point
 
 
@@ -24,6 +25,7 @@ from kafka_segments.wire.moments import parse_point
     is_flag=True,
     help="Measure share groups instead, by the records that `internals` has read.",
 )
+@of_release
 @log_options()
 def lag(**options: Any) -> None:
     """Measure the lag of consumer groups, from the segments of __consumer_offsets.
@@ -39,6 +41,8 @@ def _lag(
     at: str | None,
     groups: tuple[str, ...],
     is_share: bool,
+    kafka_version: str,
+    most_record_bytes: int | None,
     now_ms: int | None,
     output: str,
     verbose: bool,
@@ -49,6 +53,7 @@ def _lag(
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
+    version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
     now = clock() if now_ms is None else now_ms
     at_ms = None if at is None else parse_point("--at", at, now_ms=now)
     if not is_share:
@@ -68,6 +73,8 @@ def _lag(
         now_ms=now,
         at_ms=at_ms,
         groups=groups,
+        kafka_version=version,
+        most_record_bytes=most_record_bytes,
     )
     with (
         spark_session("kafka-segments lag", root=ROOT) as spark,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.broker_rules.versions import DEFAULT_VERSION
+from kafka_segments.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.lag.decide.commits import (
     ask_for_end,
@@ -46,6 +46,8 @@ class LagOptions:
         now_ms: the run's clock.
         at_ms: a past moment to measure the lag at; None: now.
         groups: only these consumer groups; empty: all.
+        kafka_version: the release whose brokers look ``at_ms`` up in the logs.
+        most_record_bytes: the topics' max.decompressed.message.bytes; None: by the metadata.
     """
 
     warehouse: str
@@ -53,6 +55,8 @@ class LagOptions:
     now_ms: int
     at_ms: int | None = None
     groups: tuple[str, ...] = ()
+    kafka_version: Version = DEFAULT_VERSION
+    most_record_bytes: int | None = None
 
 
 def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> DataFrame:
@@ -89,7 +93,7 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     found = tables.find_by_offset(commits.transform(ask_for_unread))
     return (
         commits.join(first_unread(found), [*LOG_KEYS, "committed_offset"], how="left")
-        .join(log_ends(tables, logs, options.at_ms), list(LOG_KEYS), how="left")
+        .join(log_ends(tables, logs, options), list(LOG_KEYS), how="left")
         .withColumn("problem", F.coalesce("problem", "unread_problem", "end_problem"))
         .transform(decide_lag(at_ms=moment))
     )
@@ -159,10 +163,16 @@ def committed_offsets(
     return commits.transform(decide_commits(at_ms=at_ms))
 
 
-def log_ends(tables: LogTables, logs: DataFrame, at_ms: int | None) -> DataFrame:
+def log_ends(tables: LogTables, logs: DataFrame, options: LagOptions) -> DataFrame:
     """Return the end of each log: now, or at a moment its first record with a later timestamp."""
-    if at_ms is None:
+    if options.at_ms is None:
         nothing = F.lit(None).cast("string").alias("end_problem")
         return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"), nothing)
-    asked = logs.transform(ask_for_end(at_ms=at_ms))
-    return search_times(tables, asked, kafka_version=DEFAULT_VERSION).transform(ends_found)
+    asked = logs.transform(ask_for_end(at_ms=options.at_ms))
+    answers = search_times(
+        tables,
+        asked,
+        kafka_version=options.kafka_version,
+        most_record_bytes=options.most_record_bytes,
+    )
+    return answers.transform(ends_found)

@@ -52,7 +52,7 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
     logs = LogTables(spark, options.warehouse, choice, caches)
     replicas = logs.replicas()
     ends = (
-        log_ends(logs, replicas, options.at_ms)
+        log_ends(logs, replicas, options)
         .join(replicas.select(*LOG_KEYS, "log_start_offset", "doubt"), list(LOG_KEYS))
         .join(_ids(tables), list(LOG_KEYS), how="left")
     )

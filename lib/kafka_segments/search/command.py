@@ -6,33 +6,19 @@ from typing import Any
 
 import click
 
-from kafka_segments.broker_rules.versions import parse_version
+from kafka_segments.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.console.options import (
     ROOT,
     ExitStatus,
     clock,
-    kafka_version_option,
     run,
-    with_options,
 )
-from kafka_segments.console.strict_options import POSITIVE_INT, Group
+from kafka_segments.console.strict_options import Group
 from kafka_segments.errors import UsageError
-from kafka_segments.search.command_options import RESET_OFFSETS, log_options
+from kafka_segments.search.command_options import RESET_OFFSETS, log_options, of_release
 from kafka_segments.wire.moments import parse_moment, parse_span
 
 _READ_COMMITTED = "read_committed"
-_OLDEST = "0.11"  # the first release whose answers are known
-_of_release = with_options(
-    kafka_version_option(f"Whose ListOffsets answers, {_OLDEST} or later"),
-    click.option(
-        "--max-decompressed-message-bytes",
-        "most_record_bytes",
-        type=POSITIVE_INT,
-        metavar="BYTES",
-        help="The topics' setting of this name, by which 4.2.2 and 4.4 refuse lookups in compressed"
-        " batches; default: no limit, as Kafka's.",
-    ),
-)
 
 
 class _SearchGroup(Group):
@@ -62,7 +48,7 @@ def search() -> None:
 @click.option(
     "--questions", metavar="CSV", help="A file of topic,partition,timestamp_ms with that header."
 )
-@_of_release
+@of_release
 @click.option(
     "--high-watermark",
     type=click.Choice(["end", "checkpoint"]),
@@ -90,7 +76,7 @@ def offsets(**options: Any) -> None:
 
 @search.command(reads=("segments", "logs"))
 @click.option("--last", required=True, metavar="SPAN", help="How far back: 90m, 6h, 3d, 2w.")
-@_of_release
+@of_release
 @log_options(RESET_OFFSETS)
 def bootstrap(*, last: str, **options: Any) -> None:
     """Find where a consumer starts that wants the last so many hours.
@@ -133,7 +119,7 @@ def _offsets(
     del verbose
     now = clock() if now_ms is None else now_ms
     moments = tuple((text, parse_moment(text, now_ms=now)) for text in times)
-    version = parse_version(kafka_version, oldest=_OLDEST)
+    version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
     _refuse_contradictions(moments, questions, output)
     is_checkpointed = high_watermark == "checkpoint"
     is_committed = isolation_level == _READ_COMMITTED

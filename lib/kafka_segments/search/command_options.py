@@ -5,15 +5,29 @@ from typing import Any
 
 import click
 
+from kafka_segments.broker_rules.versions import OLDEST_SEARCHED
 from kafka_segments.console.options import (
+    kafka_version_option,
     now_ms_option,
     output_option,
     verbose_option,
     with_options,
 )
-from kafka_segments.console.strict_options import INT, complete_folder
+from kafka_segments.console.strict_options import INT, POSITIVE_INT, complete_folder
 
 RESET_OFFSETS = "reset-offsets"
+of_release = with_options(
+    kafka_version_option(f"Whose ListOffsets answers, {OLDEST_SEARCHED} or later"),
+    click.option(
+        "--max-decompressed-message-bytes",
+        "most_record_bytes",
+        type=POSITIVE_INT,
+        metavar="BYTES",
+        help="The topics' setting of this name, by which 4.2.2 and 4.4 refuse lookups in compressed"
+        " batches; default: by the metadata in the tables, else no limit, as Kafka's.",
+    ),
+)
+"""The options that say how brokers look a time up in a batch."""
 
 
 def log_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

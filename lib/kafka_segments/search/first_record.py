@@ -56,9 +56,10 @@ class FirstRecordFinder:
         self._header = np.empty((wire.BATCH_FIELDS, 1), dtype=np.int64)
         self.bytes_read = 0
 
-    def forget(self) -> None:
-        """Drop what is kept of the segment that was searched last."""
+    def forget(self, lookup: RecordLookup | None = None) -> None:
+        """Drop what is kept of the segment that was searched last; search on as ``lookup`` says."""
         self._window, self._decoded = self._window[:0], None
+        self._lookup = lookup or self._lookup
 
     def find(
         self,

@@ -9,8 +9,13 @@ from pyarrow import compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
-from kafka_segments.broker_rules.record_lookups import RecordLookup
-from kafka_segments.console.not_known import tell_metadata_problems
+from kafka_segments.broker_rules.record_lookups import (
+    MOST_RECORD_BYTES,
+    RecordLookup,
+    record_lookup,
+)
+from kafka_segments.broker_rules.versions import Version
+from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.search.decide.locate import (
     choose_by_max_timestamp,
     choose_by_offset,
@@ -37,6 +42,8 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.known_replicas import named_partitions
 from kafka_segments.tables.looked_at import refuse_looked_at
+from kafka_segments.tables.metadata_held import NoMetadataError
+from kafka_segments.tables.record_limits import read_record_limits
 from kafka_segments.tables.replicas import choose_replica, left_over
 
 _COLUMNS = {
@@ -220,6 +227,20 @@ class LogTables:
     def replicas(self) -> DataFrame:
         """Return the replica that answers for each partition: rows of ``logs``, with doubt."""
         return self._described.transform(choose_replica(named_partitions(self._tables)))
+
+    def lookup(self, version: Version, most_record_bytes: int | None) -> RecordLookup:
+        """Return how brokers of a release read batches.
+
+        ``most_record_bytes``: all topics' limit; None: what the metadata in the tables says.
+        """
+        lookup = record_lookup(version, most_record_bytes=most_record_bytes)
+        if not lookup.streams or most_record_bytes is not None:
+            return lookup
+        try:
+            return lookup._replace(limits=read_record_limits(self._tables.root))
+        except NoMetadataError as error:
+            tell_not_known((f"{MOST_RECORD_BYTES} of topics is not known: {error}",))
+            return lookup
 
     def find_by_timestamp(self, asked: DataFrame, lookup: RecordLookup | None = None) -> DataFrame:
         """Return the first records that ``choose_by_timestamp`` and ``locate`` lead to."""

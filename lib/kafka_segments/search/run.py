@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafka_segments.broker_rules.record_lookups import record_lookup
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.search.decide.answers import answer_named, compare_answers
 from kafka_segments.search.decide.unread import say_doubts
@@ -28,7 +27,7 @@ class SearchOptions:
         questions: URI of a CSV file of questions, in place of ``moments``.
         has_checkpointed_end: see ``LogTables``.
         is_read_committed: see ``LogTables``.
-        most_record_bytes: the topics' max.decompressed.message.bytes; None: no limit.
+        most_record_bytes: the topics' max.decompressed.message.bytes; None: by the metadata.
         is_of_partitions: one replica answers for each partition; otherwise each log for itself.
     """
 
@@ -110,7 +109,7 @@ def search_times(
         {"least_timestamp_ms": F.col("target_ms"), "least_offset": F.col("log_start_offset")}
     )
     compare = compare_answers(kafka_version=kafka_version)
-    lookup = record_lookup(kafka_version, most_record_bytes=most_record_bytes)
+    lookup = tables.lookup(kafka_version, most_record_bytes)
     found = tables.find_by_timestamp(asked, lookup).transform(compare)
     return tables.take_back_unread(found)
 
@@ -130,7 +129,7 @@ def search_names(
     is_max = F.col("target_ms") == MAX_TIMESTAMP
     asked = questions.where(is_max).drop("leader_epochs", "high_watermark")
     compare = compare_answers(kafka_version=kafka_version)
-    lookup = record_lookup(kafka_version, most_record_bytes=most_record_bytes)
+    lookup = tables.lookup(kafka_version, most_record_bytes)
     found = tables.find_by_max_timestamp(asked, lookup).transform(compare)
     named = questions.where(~is_max).transform(answer_named(kafka_version=kafka_version))
     return tables.take_back_unread(found.unionByName(named))

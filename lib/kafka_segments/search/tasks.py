@@ -47,6 +47,9 @@ class RecordSearch(NamedTuple):
     valid_bytes: int | None
     least_timestamp_ms: int
     least_offset: int
+    cluster: str = ""
+    broker_id: int = -1
+    topic: str = ""
 
 
 class _SearchedSegment:
@@ -87,7 +90,8 @@ class LogReads:
 
     def __init__(self, lookup: RecordLookup | None = None) -> None:
         """Read batches as brokers of a release do; by default as a whole."""
-        self._finder = FirstRecordFinder(lookup)
+        self._lookup = lookup or RecordLookup()
+        self._finder = FirstRecordFinder()
         self._log_ranges = CountedRanges()
         self._files = ExitStack()
         self._segment: _SearchedSegment | None = None
@@ -151,7 +155,8 @@ class LogReads:
         if self._segment is None or self._segment.path != search.path:
             self._files.close()
             self._segment = None
-            self._finder.forget()
+            own = self._lookup.of_log(search.cluster, search.broker_id, search.topic)
+            self._finder.forget(own)
             self._segment = _SearchedSegment(
                 search.path, search.base_offset, self._files, self._log_ranges
             )
