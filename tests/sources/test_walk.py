@@ -130,3 +130,23 @@ def test_only_folders_that_are_waited_for_are_listed_many_at_a_time(
 
     assert [(row.source, row.relative_path) for (row,) in rows] == folders
     assert len(listed_here) in here
+
+
+def test_links_to_folders_and_segments_are_told_and_others_are_not(tmp_path: Path) -> None:
+    disk, source = tmp_path / "disk", tmp_path / "logs"
+    _make(disk, f"t-0/{_name(0)}", f"u-0/{_name(5)}", "notes.txt")
+    _make(source, f"v-0/{_name(0)}")
+    (source / "disk").symlink_to(disk)
+    (source / "t-0").symlink_to(disk / "t-0")
+    (source / "v-0" / _name(5)).symlink_to(disk / "u-0" / _name(5))
+    (source / "notes.txt").symlink_to(disk / "notes.txt")
+
+    found = find_segments([str(source)])
+
+    assert [s.topic for s in found.segments] == ["v"]
+    assert {(left.path, left.topic, left.partition) for left in found.unlisted} == {
+        (f"{source}/disk", None, None),
+        (f"{source}/t-0", "t", 0),
+        (f"{source}/v-0/{_name(5)}", "v", 0),
+    }
+    assert all("a link out of the source, to " in left.reason for left in found.unlisted)

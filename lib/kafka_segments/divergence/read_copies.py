@@ -1,8 +1,8 @@
 """List copies of logs, and read the segments that are asked for into digests of ranges."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -29,6 +29,8 @@ from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.storage.links import without_option
+from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import Transform
@@ -89,6 +91,8 @@ def list_copies(
         expect_many_rows(spark)
     if kinds.UNLISTED in loads:
         refuse_missing(listed)
+    if kinds.NOT_FOLLOWED in loads:
+        tell_links(listed)
     names = [name for name, _ in options.copies]
     of_copies = listed.transform(with_copy(sources))
     if told is None:
@@ -188,6 +192,18 @@ def refuse_missing(listed: DataFrame) -> None:
     if missing is not None:
         place = "/".join(part for part in (missing["source"], missing["relative_path"]) if part)
         raise SourceError(place, missing["reason"])
+
+
+def tell_links(listed: DataFrame) -> None:
+    """Say of each link that is left out where it leads."""
+    links = listed.where(F.col("kind") == kinds.NOT_FOLLOWED)
+    tell_not_known(map(told_link, links.collect()))
+
+
+def told_link(row: Mapping[str, Any] | Row) -> str:
+    """Return in words where a link leads, and what leaving it means to a comparison."""
+    place = join_uri(row["source"], row["relative_path"], row["name"])
+    return f"{place}: {without_option(row['reason'])}; what lies there is taken for absent"
 
 
 def refuse_doubles(logs: DataFrame) -> None:

@@ -16,11 +16,12 @@ from kafka_segments.divergence.decide.mirror_logs import (
     pair_with_mirrors,
 )
 from kafka_segments.divergence.mirrored_records import LogSegments
-from kafka_segments.divergence.read_copies import load_of, refuse_missing
+from kafka_segments.divergence.read_copies import load_of, refuse_missing, tell_links
 from kafka_segments.divergence.read_policies import policies_at_hand
 from kafka_segments.divergence.tasks_mirror import compare_mirrors
 from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import UsageError
+from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
 from kafka_segments.spark.few_rows import expect_many_rows
 from kafka_segments.spark.held import held
@@ -72,8 +73,10 @@ def run_mirror(
         UsageError: no log is in both.
     """
     uris = [*options.source, *options.mirror]
-    listed, _ = list_sources(spark, uris, caches, on_empty=tell_not_known)
+    listed, loads = list_sources(spark, uris, caches, on_empty=tell_not_known)
     refuse_missing(listed)
+    if kinds.NOT_FOLLOWED in loads:
+        tell_links(listed)
     named = listed.transform(with_copy({uri: uri for uri in uris}))
     policies = policies_at_hand(named, options.policies, caches)
     there = held(named.transform(listed_logs).transform(with_policy(policies)), caches)

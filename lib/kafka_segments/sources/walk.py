@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
@@ -45,7 +46,7 @@ class ListedSegment(NamedTuple):
 
 
 class UnlistedFolder(NamedTuple):
-    """A folder that could not be listed, or a link to a segment or a log that was not followed."""
+    """A folder that could not be listed, or a link to a segment or folder that was not followed."""
 
     path: str
     topic: str | None
@@ -211,7 +212,10 @@ def _segments(rows: list[Listed]) -> list[ListedSegment]:
 
 
 def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
-    """Yield the folders that could not be listed, and the links to segments or logs."""
+    """Yield the folders that could not be listed, and the links to segments, logs or folders.
+
+    A link to a folder may stand in the place of a log directory.
+    """
     for row in rows:
         if row.kind == UNLISTED:
             yield _unlisted(row)
@@ -219,9 +223,11 @@ def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
             path = join_uri(row.source, row.relative_path, row.name)
             is_segment = parse_segment_name(row.name) is not None
             folder = parse_partition_folder(path.split("/")[-2 if is_segment else -1])
+            reason = row.reason or "not followed"
             if folder is not None:
-                reason = row.reason or "not followed"
                 yield UnlistedFolder(path, folder.topic, folder.partition, reason)
+            elif Path(path).is_dir():
+                yield UnlistedFolder(path, None, None, reason)
 
 
 def _unlisted(row: Listed) -> UnlistedFolder:
