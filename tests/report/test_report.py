@@ -209,7 +209,7 @@ def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Repor
         return run_report(spark, ReportOptions(root, NOW_MS, LIMITS))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_many_rows_the_figures_are_the_same(spark: SparkSession, data: ReportData) -> None:
     assert run_report(spark, ReportOptions(data.warehouse, NOW_MS, LIMITS)) == data
 

@@ -12,7 +12,7 @@ from kafka_segments.spark import archive
 from kafka_segments.spark.jars import VARIABLE, jars_of
 from kafka_segments.spark.java import find_java
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = """
 from pathlib import Path

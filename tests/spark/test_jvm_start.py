@@ -144,7 +144,7 @@ with spark_session("test", root=Path(sys.argv[1])) as spark:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark_starts_without_a_host_name_with_few_open_files_and_beside_a_foreign_spark() -> None:
     limits = "ulimit -S -n 256; export SPARK_HOME=/opt/spark-3.5"
     script = f'hostname no-such-host-x 2>/dev/null || exit 77; {limits}; exec "$@"'

@@ -65,7 +65,7 @@ def test_the_page_has_five_questions() -> None:
     assert len(questions(PAGE_TEXT)) == PAGE_TEXT.count("```sql") == 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("views")
 @pytest.mark.parametrize("question", questions(PAGE_TEXT), ids=lambda asked: asked.title)
 def test_a_query_gives_the_output_that_the_page_shows(
@@ -82,7 +82,7 @@ def test_a_query_gives_the_output_that_the_page_shows(
     assert answer == question.output
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_page_shows_the_transaction_that_hangs(
     spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,7 +66,7 @@ def _texts(rows: DataFrame) -> list[str]:
     return sorted(repr(row) for row in rows.drop("run_id", "plan_id", "bytes_read").collect())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_they_answer_the_same(
     spark: SparkSession, broker_build: ReadyBuild, cluster: Path, caches: ExitStack
 ) -> None:
