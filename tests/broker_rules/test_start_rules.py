@@ -125,6 +125,9 @@ def test_a_metadata_log_begins_anew_at_a_checkpoint_beyond_it(
     assert begins_anew(newest, end=end) == anew
 
 
+LEGACY_END = SegmentEnd(240, 600, 239, is_legacy=True)
+
+
 def _log(**changes: object) -> StartLog:
     """Return a log of four segments of 60 offsets that starts at 30, as a clean stop leaves it."""
     bases = (0, 60, 120, 180)
@@ -184,6 +187,8 @@ def test_what_goes_of_a_log(
         ((), {"noted": {**NOTED, "log_start_offset": 240}, "epochs": Parsed()}, False),
         ((), {"recovered": (60,)}, False),
         ((), {"state": FolderState.DELETE}, False),
+        ((), {"ends": {180: LEGACY_END}}, False),
+        ((), {"ends": {120: LEGACY_END, 180: SegmentEnd(240, 600, 239)}}, True),
     ],
 )
 def test_a_clean_start_without_any_snapshot_forgets_the_producers(

@@ -9,7 +9,12 @@ import pytest
 from kafka_referee import Referee
 from kafka_segments.broker_rules.start_node import NodeStart
 from kafka_segments.broker_rules.start_rules import RULES
+from kafka_segments.index.producer_state import ProducerState
+from kafka_segments.index.snapshots import encode_snapshot
 from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
+from kafka_segments.segments.segment_ends import read_segment_end
+from kafka_segments.storage.files import place
+from kafka_segments.wire.names import file_name
 
 IN_B, OF_TWO_SEGMENTS = "orders-0", "__share_group_state-1"
 ZEROS = 4096
@@ -44,11 +49,18 @@ def _start(node: Path) -> NodeStart:
 
 @pytest.fixture
 def clean(node: Path) -> Path:
-    """The node as after a clean stop: markers, and an index file beside each segment."""
+    """The node as after a clean stop: markers, index files, and a snapshot at each log's end."""
     for folder in "ab":
         (node / folder / ".kafka_cleanshutdown").touch()
     for log in node.glob("*/*/*.log"):
         log.with_suffix(".index").touch()
+    for log in {file.parent for file in node.glob("*/*/*.log")}:
+        sizes = {file.name: file.stat().st_size for file in log.iterdir()}
+        last = max(log.glob("*.log"))
+        end = read_segment_end(place(str(log)), int(last.stem), sizes)
+        (log / file_name(end.next_offset or 0, ".snapshot")).write_bytes(
+            encode_snapshot(ProducerState())
+        )
     return node
 
 

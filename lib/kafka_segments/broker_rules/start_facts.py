@@ -39,6 +39,7 @@ class SegmentEnd(NamedTuple):
         exception: Kafka's class.
         first_offset: Of the first batch; None: not read.
         kept_offset: Where recovery would end, if Kafka throws here; None: it does not.
+        is_legacy: That batch is of format v0 or v1, in which records have no producer.
     """
 
     next_offset: int | None
@@ -50,6 +51,7 @@ class SegmentEnd(NamedTuple):
     exception: str = "CorruptRecordException"
     first_offset: int | None = None
     kept_offset: int | None = None
+    is_legacy: bool = False
 
 
 class TransactionFile(NamedTuple):

@@ -261,7 +261,7 @@ class RecordsOfLog(LoadedLog):
         """Yield that the producers are forgotten, as no snapshot tells of them."""
         log, end = self._log, self._log.end_offset
         is_closed = self._is_clean and not log.recovered and log.state != FolderState.DELETE
-        if not is_closed or end is None or end <= log.start_offset:
+        if not is_closed or end is None or end <= log.start_offset or self._is_legacy():
             return
         if not kept_snapshots(snapshots_of(log.files), log.bases):
             yield self._finding(
@@ -271,6 +271,11 @@ class RecordsOfLog(LoadedLog):
                 f"missing, as all others: what producers sent last up to {end}, and which of their"
                 " transactions are open",
             )
+
+    def _is_legacy(self) -> bool:
+        """Tell whether the log ends in a format without producers, as before an upgrade."""
+        ends = (self._log.ends.get(base) for base in reversed(self._log.bases))
+        return next((end.is_legacy for end in ends if end and end.last_offset is not None), False)
 
 
 def gaps_between(log: StartLog) -> Iterator[Gap]:

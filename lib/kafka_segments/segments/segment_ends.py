@@ -132,6 +132,7 @@ def _end_of(batches: wire.Batches) -> SegmentEnd:
         int(batches[wire.BATCH_POSITION, -1] + batches[wire.BATCH_SIZE_BYTES, -1]),
         last,
         bool((batches[wire.BATCH_ATTRIBUTES] & marks).any()),
+        is_legacy=bool(batches[wire.BATCH_MAGIC, -1] < layout.MAGIC_V2),
     )
 
 
