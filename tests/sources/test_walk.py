@@ -140,6 +140,7 @@ def test_links_to_folders_and_segments_are_told_and_others_are_not(tmp_path: Pat
     (source / "t-0").symlink_to(disk / "t-0")
     (source / "v-0" / _name(5)).symlink_to(disk / "u-0" / _name(5))
     (source / "notes.txt").symlink_to(disk / "notes.txt")
+    (source / "loop").symlink_to(".")
 
     found = find_segments([str(source)])
 

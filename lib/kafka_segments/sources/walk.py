@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
 from kafka_segments.sources.kinds import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED
 from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.source_folder import list_source_folder
+from kafka_segments.storage.links import is_folder_outside
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import FolderState, parse_partition_folder, parse_segment_name
@@ -214,7 +214,7 @@ def _segments(rows: list[Listed]) -> list[ListedSegment]:
 def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
     """Yield the folders that could not be listed, and the links to segments, logs or folders.
 
-    A link to a folder may stand in the place of a log directory.
+    A link to a folder may stand in the place of a log directory, unless it leads into its source.
     """
     for row in rows:
         if row.kind == UNLISTED:
@@ -226,7 +226,7 @@ def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
             reason = row.reason or "not followed"
             if folder is not None:
                 yield UnlistedFolder(path, folder.topic, folder.partition, reason)
-            elif Path(path).is_dir():
+            elif is_folder_outside(path, row.source):
                 yield UnlistedFolder(path, None, None, reason)
 
 

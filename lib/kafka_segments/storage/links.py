@@ -48,6 +48,12 @@ def _why_left(target: str, root: str) -> str:
     return f"{where}, to {target}: {_NOT_FOLLOWED}"
 
 
+def is_folder_outside(path: str, source: str) -> bool:
+    """Tell whether a local link leads to a folder that is not read as part of its source."""
+    target = Path(os.path.realpath(path))
+    return target.is_dir() and not target.is_relative_to(os.path.realpath(source))
+
+
 def without_option(reason: str) -> str:
     """Return why a link was left, in words of a verb that never follows links."""
     return reason.replace(_BY_OPTION, "")
