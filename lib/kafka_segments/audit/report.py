@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Row
 
-from kafka_segments.audit.decide.consequences import Effect
-from kafka_segments.audit.decide.judgement import IndexVerdict
+from kafka_segments.audit.decide.consequences import MENDED, NORMAL, RIGHT
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
 from kafka_segments.console.tables import made_table
@@ -15,9 +14,6 @@ from kafka_segments.tables import columns as F
 _BY_LOG = ("log_dir", "topic", "partition", "base_offset")
 _SAME = ("suffix", "verdict", "kind", "consequence", "action")
 _LINES = {"found": "message", "consequence": "consequence", "action": "action"}
-_NORMAL = (Effect.TRUSTED, Effect.IGNORED)
-_MENDED = (Effect.REBUILT, Effect.DELETED)
-_RIGHT = (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
 _COUNTED = ("suffix", "verdict", "kind", "effect")
 
 
@@ -41,8 +37,8 @@ def print_audit(audits: DataFrame, output: str) -> None:
 
 def _is_note() -> Column:
     """Tell whether a file is worth a word though nobody must act on it."""
-    is_mended = F.col("effect").isin(*_MENDED) & F.col("verdict").isin(*_RIGHT)
-    return ~F.col("effect").isin(*_NORMAL) & ~is_mended
+    is_mended = F.col("effect").isin(*MENDED) & F.col("verdict").isin(*RIGHT)
+    return ~F.col("effect").isin(*NORMAL) & ~is_mended
 
 
 def _alike(findings: DataFrame) -> DataFrame:

@@ -253,6 +253,12 @@ _TRUSTED: dict[str, Callable[[Judgement, SegmentState], tuple[Effect, str]]] = {
 }
 
 
+NORMAL = (Effect.IGNORED, Effect.TRUSTED)
+MENDED = (Effect.REBUILT, Effect.DELETED)
+"""Effects of which a start leaves nothing to do if the file was right."""
+RIGHT = (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
+
+
 def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
     """Return whether someone must act on a file: it is neither right nor ignored nor normal.
 
@@ -260,9 +266,9 @@ def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
     """
     if consequence.action == _NOTHING:
         return False
-    if consequence.effect in (Effect.REBUILT, Effect.DELETED):
-        return judgement.verdict not in (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
-    return consequence.effect not in (Effect.IGNORED, Effect.TRUSTED)
+    if consequence.effect in MENDED:
+        return judgement.verdict not in RIGHT
+    return consequence.effect not in NORMAL
 
 
 def orphan_consequence(version: Version) -> Consequence:
