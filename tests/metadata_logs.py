@@ -28,9 +28,14 @@ def topic(name: str, number: int) -> bytes:
     return _record(2, _text(name) + uuid(number))
 
 
-def partition(topic_number: int, number: int, replicas: Sequence[int] = (1, 2)) -> bytes:
-    """Write a PartitionRecord, led by its first replica."""
-    lists = _ints(replicas) * 2 + _ints([]) * 2
+def partition(
+    topic_number: int,
+    number: int,
+    replicas: Sequence[int] = (1, 2),
+    isr: Sequence[int] | None = None,
+) -> bytes:
+    """Write a PartitionRecord, led by its first replica; ``isr``: None: all are in sync."""
+    lists = _ints(replicas) + _ints(replicas if isr is None else isr) + _ints([]) * 2
     return _record(
         3,
         struct.pack(">i", number)

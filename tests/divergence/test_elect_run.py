@@ -70,13 +70,16 @@ def test_each_partition_is_told_by_the_copies_that_are_of_use(
     gone = len(log[20].records) + len(log[59].records)
     assert (alone["lost_committed_records"], alone["lost_records"]) == (gone, gone)
     other = f"its topic id is {uuid_text(STALE)}, that of the topic {uuid_text(T)}: another topic"
-    assert told[-6:-1] == [
+    assert told[-7:-1] == [
         "gone-0 of copy n1 is left out: the metadata log has no such partition",
         f"t-0 of copy n2 is left out: {other} of that name",
         f"t-1 of copy n1 is left out: {other} of that name",
         "t-2 of copy n1 is left out: broker 1 is none of the replicas 3 4",
         "no copy that can be used is at hand of t-2, t-3",
+        "broker 2: no copy that can be used is at hand of its replicas of t-0, t-1: records that it"
+        " alone holds are not counted, and whether less is lost if it leads is not known",
     ]
+    assert "with the best replicas at least" in told[-1]
     assert "partitions to look at: 4" in told[-1]
 
 
@@ -118,4 +121,26 @@ def test_the_last_disk_is_enough(spark: SparkSession, tmp_path: Path, metadata: 
     assert status == 1
     assert {row["way"] for [row] in rows.values()} == {"unclean election"}
     assert {(row["lost_records"], row["damages"]) for [row] in rows.values()} == {(0, 0)}
-    assert told[-2] == "no copy that can be used is at hand of t-2"
+    assert told[-3] == "no copy that can be used is at hand of t-2"
+    assert told[-2].startswith("broker 2: no copy that can be used is at hand of its replicas")
+
+
+def test_a_replica_outside_the_isr_that_is_not_at_hand_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = random.Random(9)
+    log = rolled(rng, drawn_log(rng))
+    records = [topic("t", T), partition(T, 0, (1, 2), isr=(1,))]
+    metadata = log_dir(tmp_path / "meta", {f"{0:020d}.log": log_bytes(records)}, node=9)
+    copies: list[object] = []
+    found = []
+    for node in (1, 2):
+        _written(tmp_path / f"n{node}", node, {"t-0": log})
+        copies += ["--copy", f"n{node}={tmp_path}/n{node}"]
+        found.append(_run(*copies, "--metadata", metadata))
+
+    (part, rows, told), (whole, _, nothing) = found
+    assert (part, whole) == (1, 0)
+    assert rows["t-0"][0]["way"] == "by itself"
+    assert [line.split()[0] for line in told] == ["broker", "1"]
+    assert len(nothing) == 1

@@ -27,6 +27,17 @@ def test_nothing_but_starting_all_brokers_is_to_be_done() -> None:
     assert script[-1] == "echo 'All steps are done.'"
 
 
+def test_brokers_whose_replicas_were_not_at_hand_are_named_in_front() -> None:
+    whole = _script(Chosen("t", 0, 1, Way.BY_ITSELF, [], []))
+    part = _script(
+        Chosen("t", 0, 1, Way.BY_ITSELF, [], [], absent=[5]),
+        Chosen("t", 1, 1, Way.BY_ITSELF, [], [], absent=[4, 5]),
+    )
+
+    [first, *_] = [line for line in part if line not in whole]
+    assert first.startswith("# Of brokers 4, 5 replicas were not at hand: ")
+
+
 def test_replicas_are_ordered_before_they_are_elected() -> None:
     script = _script(
         Chosen("t", 0, 3, Way.UNCLEAN, [], [3, 1, 2]),

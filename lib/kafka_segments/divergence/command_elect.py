@@ -42,9 +42,9 @@ def elect(**options: Any) -> None:
 
     Each copy holds the log directories of one broker; all were taken while none of the brokers ran.
     The ISR and the ELR are those of the metadata log. `--output commands` prints a script of
-    Kafka's tools that makes the best replicas lead. Exit status 1: of some partition no replica is
-    at hand, or even the best one loses records that acks=all may have acknowledged, does not lead
-    by itself, or has a damaged log.
+    Kafka's tools that makes the best replicas lead. Exit status 1: of some partition a replica is
+    not at hand, or even the best one loses records that acks=all may have acknowledged, does not
+    lead by itself, or has a damaged log.
     """
     run(lambda: _elect(**options), verbose=options["verbose"])
 

@@ -19,7 +19,7 @@ class Chosen(NamedTuple):
     """A partition and how its best replica comes to lead; see ``Advice``.
 
     ``losses``: of each broker the records of which acks=all may have been told, and all records,
-    that are lost if it leads.
+    that are lost if it leads. ``absent``: brokers of replicas that are not at hand.
     """
 
     topic: str
@@ -29,6 +29,7 @@ class Chosen(NamedTuple):
     hold_back: Sequence[int]
     replicas: Sequence[int]
     losses: Mapping[int, Loss] = MappingProxyType({})
+    absent: Sequence[int] = ()
 
     @property
     def name(self) -> str:
@@ -63,6 +64,7 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
     by_hand = {one.wanted.name for one in plan.broken}
     planned = [one for one in partitions if one.name not in by_hand]
     yield from shell.head()
+    yield from _not_at_hand({broker for one in partitions for broker in one.absent})
     if len(plan.steps) > 1:
         yield "# In each step a majority of the controllers must run. Where a broker is one, too,"
         yield "# and its step has not come, run it with process.roles=controller and without its"
@@ -84,6 +86,15 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
         command = f"{_REASSIGN} {_REPLICAS_FILE} --additional --execute"
         yield from shell.if_all_run(sorted(replicas), command)
     yield "echo 'All steps are done.'"
+
+
+def _not_at_hand(absent: Collection[int]) -> Iterator[str]:
+    """Yield what the steps go without."""
+    if absent:
+        named = _listed(sorted(absent))
+        yield f"# Of brokers {named} replicas were not at hand: what they alone hold does not"
+        yield "# count. Start none of them as a broker before all steps are done, or give their log"
+        yield "# directories as copies and make this script anew."
 
 
 def _by_hand(plan: StartPlan) -> Iterator[str]:

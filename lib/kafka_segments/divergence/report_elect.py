@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_line, say
@@ -26,11 +26,13 @@ _NAMES = (
 def print_elect(found: Elections, output: str) -> int:
     """Print the candidates or the commands; return how many partitions someone must look at.
 
-    A table leaves out partitions that lose nothing whichever replica leads.
+    A table leaves out partitions of which all replicas are at hand, and that lose nothing whichever
+    leads.
     """
-    loses = (F.col("lost_records") > 0) | (F.col("damages") > 0)
+    is_unread = F.size("absent") > 0
+    loses = (F.col("lost_records") > 0) | (F.col("damages") > 0) | is_unread
     needs_look = (F.col("lost_acks_all_records") > 0) | (F.col("damages") > 0)
-    needs_look = needs_look | (F.col("way") != Way.BY_ITSELF.value)
+    needs_look = needs_look | (F.col("way") != Way.BY_ITSELF.value) | is_unread
     best = found.rows.where("rank = 1")
     counted = best.agg(
         F.count_if(needs_look).alias("findings"),
@@ -51,8 +53,11 @@ def print_elect(found: Elections, output: str) -> int:
         ordered = found.rows.orderBy(*_LOG, "rank")
         print_result(ordered, output, names=_NAMES, cells=_cells)
     absent = [f"{row['topic']}-{row['partition']}" for row in found.absent.orderBy(*_LOG).collect()]
-    for line in (*_left_out(found), *_absent(absent), _summary(found, counted, len(absent))):
-        say(f"{line}")
+    unread = list(_unread(best))
+    at_least = "at least " if unread else ""
+    summary = _summary(found, counted, len(absent), at_least)
+    for line in (*_left_out(found), *_absent(absent), *unread, summary):
+        say(line)
     return int(counted["findings"]) + len(absent)
 
 
@@ -77,8 +82,23 @@ def _absent(partitions: Sequence[str]) -> Iterator[str]:
         yield f"no copy that can be used is at hand of {first_of(partitions, _NAMED)}"
 
 
-def _summary(found: Elections, counted: Row, absent: int) -> str:
-    lost = [counted[name] or 0 for name in ("lost", "acks_all_lost", "committed_lost")]
+def _unread(best: DataFrame) -> Iterator[str]:
+    """Name the brokers whose replicas are not at hand, and say what is not known without them."""
+    name = F.concat_ws("-", "topic", F.col("partition").cast("string"))
+    of_brokers = best.select(F.explode("absent").alias("broker_id"), name.alias("log"))
+    logs = of_brokers.groupBy("broker_id").agg(F.sort_array(F.collect_list("log")).alias("logs"))
+    for broker, names in logs.orderBy("broker_id").collect():
+        yield (
+            f"broker {broker}: no copy that can be used is at hand of its replicas of"
+            f" {first_of(names, _NAMED)}: records that it alone holds are not counted, and whether"
+            " less is lost if it leads is not known"
+        )
+
+
+def _summary(found: Elections, counted: Row, absent: int, at_least: str) -> str:
+    lost = [
+        f"{at_least}{counted[name] or 0}" for name in ("lost", "acks_all_lost", "committed_lost")
+    ]
     return (
         f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost,"
         f" acks=all may have acknowledged {lost[1]}, {lost[2]} lie below a high watermark;"
