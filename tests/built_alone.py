@@ -9,6 +9,8 @@ from kafka_segments.build.scanner import ScanOptions, SegmentScanner
 from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery, unread_segment
+from kafka_segments.sources.kinds import SEGMENT
+from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 
 
@@ -46,14 +48,16 @@ def build_alone(
     options = FoldOptions(mode, now_ms, DEFAULT_EXPIRATION_MS, (str(partition),), recovery, output)
     rows = {}
     segments = []
-    for log in sorted(partition.glob("*.log")):
-        base_offset = int(log.name[:20])
+    listed = list_source_folder(str(partition), "", finishes_swaps=recovery.is_load)
+    for log in (row for row in listed if row.kind == SEGMENT):
+        base_offset, size_bytes = log.base_offset, log.size_bytes
+        assert base_offset is not None and size_bytes is not None
         scanned = scanner.begin(str(partition), "", log.name, base_offset)()
         found = scanned.recovery
         if found is None:
             assert scanned.damage is not None
             found = unread_segment(
-                size_bytes=log.stat().st_size, base_offset=base_offset, damage=scanned.damage
+                size_bytes=size_bytes, base_offset=base_offset, damage=scanned.damage
             )
         rows[base_offset] = Row(found, scanned.damage)
         segments.append(

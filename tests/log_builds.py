@@ -210,15 +210,12 @@ def _is_read_twice(ours: Built, kafkas: KafkaBuild) -> bool:
 
 
 def _first_try_shows(ours: Built, kafkas: KafkaBuild) -> bool:
-    """Tell whether all that differs is what Kafka's first try left where a segment is split.
-
-    Leader epochs of a log that loads, transactions of one that does not.
+    """Tell whether a log with a split segment does not load, and all that differs is the
+    transactions that Kafka's first try left.
     """
-    if not kafkas.is_load or DamageKind.OFFSET_OVERFLOW not in damaged(ours).values():
+    is_split = DamageKind.OFFSET_OVERFLOW in damaged(ours).values()
+    if not kafkas.is_load or not is_split or kafkas.threw is None:
         return False
-    if kafkas.threw is None:
-        names = {name for name in ours.files.keys() | kafkas.files if _differs(name, ours, kafkas)}
-        return names == {LEADER_EPOCHS}
     differing = [name for name in ours.files if _differs(name, ours, kafkas)]
     in_both = [name for name in differing if name.endswith(_OF_A_SEGMENT)]
     return LEADER_EPOCHS not in ours.files and all(name.endswith(".txnindex") for name in in_both)

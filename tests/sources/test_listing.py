@@ -15,6 +15,7 @@ from kafka_segments.storage.local_folder import list_local_folder
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire import checkpoints
 from kafka_segments.wire.names import file_name
+from strategies import v2_batch
 
 HASH = "0123456789abcdef0123456789abcdef"
 TOPIC_ID = "MWJ6FHTfRYy67jzwZdeqSQ"
@@ -178,6 +179,33 @@ def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
     }
     assert [row.base_offset for row in rows_of(kinds.SEGMENT, source, "t-0")] == [0]
     assert set(reasons(source, "t-0", kinds=(kinds.LEFT_OVER,)).values()) == {left_over}
+
+
+def test_a_start_takes_finished_swaps_for_segments(tree):
+    whole, half = v2_batch(5, [(5, None, b"v")]), v2_batch(0, [(0, None, b"v")] * 6)
+    names = {segment(0): whole, segment(5): whole, segment(9): b"", f"{segment(0)}.swap": half}
+    source = tree({f"t-0/{name}": data for name, data in names.items()})
+
+    rows = [*list_source_folder(source, "t-0", finishes_swaps=True)]
+
+    found = [
+        (row.name, row.base_offset, row.next_base_offset)
+        for row in rows
+        if row.kind == kinds.SEGMENT
+    ]
+    assert found == [(f"{segment(0)}.swap", 0, 9), (segment(9), 9, None)]
+    assert {row.name: row.reason for row in rows if row.kind == kinds.LEFT_OVER} == {
+        name: f"a broker's start puts {segment(0)}.swap in its place"
+        for name in (segment(0), segment(5))
+    }
+
+
+def test_a_swap_that_no_start_can_read_replaces_nothing(tree):
+    source = tree({f"t-0/{segment(0)}": b"", f"t-0/{segment(0)}.swap": bytes(99)})
+
+    rows = [*list_source_folder(source, "t-0", finishes_swaps=True)]
+
+    assert [row.name for row in rows if row.kind == kinds.SEGMENT] == [segment(0)]
 
 
 PACKED = (".log.gz", ".log.zst", ".log.bak", ".log (1)", ".log.1", ".log~", ".LOG", ".log.part")

@@ -49,7 +49,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     walked = walk_folders(
         ((source, "") for source in options.sources),
         most_rows=_MOST_ROWS,
-        follow_links=options.follow_links,
+        **options.of_listing,
     )
     if walked.left:
         return None

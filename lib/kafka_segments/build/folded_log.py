@@ -27,6 +27,7 @@ from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.wire.names import (
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     file_name,
@@ -193,7 +194,10 @@ class FoldedLog:
     def _take_whole(self, segment: FoldedSegment) -> SegmentVerdict:
         base_offset = _base_offset(segment)
         self._places[base_offset] = (segment.name, 0)
-        verdict = self._fold.take(segment.summary)
+        if self._load is not None and segment.name.endswith(SWAP_SUFFIX):
+            verdict = self._load.take(segment.summary, has_indexes=True)
+        else:
+            verdict = self._fold.take(segment.summary)
         publisher = self._publisher
         if publisher is None or publisher.leaves_alone(
             truncated_bytes=segment.summary.truncated_bytes
@@ -286,7 +290,7 @@ class FoldedLog:
 
     def _take_piece(self, load: LogLoad, piece: Piece) -> SegmentVerdict:
         base_offset, found, _ = piece
-        verdict = load.take(found.summary(base_offset), is_piece=True)
+        verdict = load.take(found.summary(base_offset), has_indexes=True)
         offsets, times = found.offset_entries, found.time_entries
         if self._publisher is None or offsets is None or times is None or verdict.damage:
             return verdict

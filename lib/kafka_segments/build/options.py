@@ -104,6 +104,15 @@ class BuildOptions:
                 )
 
     @property
+    def of_listing(self) -> dict[str, bool]:
+        """Return how the sources are listed.
+
+        Loads take the segments of a start. Index files beside the segments fit what lies there.
+        """
+        is_start = self.mode != RecoveryMode.SEGMENT and not self.in_place
+        return {"follow_links": self.follow_links, "finishes_swaps": is_start}
+
+    @property
     def check(self) -> str:
         """How segments are checked, in the word of the option."""
         return INDEX if self.is_first_look else self.recovery.checked

@@ -47,6 +47,9 @@ class LogLoad:
     _bases: list[int] = field(default_factory=list)
     _segments: list[SegmentSummary] = field(default_factory=list)  # of ``_bases``, without tables
     _epochs: list[EpochStart] = field(default_factory=list)
+    _opened: list[EpochStart] = field(default_factory=list)  # of those without index files ...
+    _again: list[EpochStart] = field(default_factory=list)  # ... and of all, after that
+    _have_indexes: bool = False  # some of those that a load without index files takes
     _last: SegmentSummary | None = None
     _stopped: Damage | None = None
     _is_refused: bool = False
@@ -72,14 +75,17 @@ class LogLoad:
         if snapshot is not None:
             self._snapshots.append(_Snapshot(*snapshot))
 
-    def take(self, segment: SegmentSummary, *, is_piece: bool = False) -> SegmentVerdict:
+    def take(self, segment: SegmentSummary, *, has_indexes: bool = False) -> SegmentVerdict:
         """Take the next segment, in base-offset order, and return what the load makes of it.
 
-        ``is_piece``: it is a piece of a split segment, which has index files in every mode.
+        ``has_indexes``: it has index files in every mode: a piece of a split segment, a ``.swap``.
         """
+        if not has_indexes:
+            self._open(segment)
         if self._stopped is not None:
             return SegmentVerdict(damage=self._stopped)
-        is_unclean = self.is_unclean or is_piece
+        self._have_indexes |= has_indexes
+        is_unclean = self.is_unclean or has_indexes
         refused = negative_epoch(self._epochs, segment)
         if refused is not None:
             return self._refuse(segment, refused)
@@ -107,6 +113,7 @@ class LogLoad:
         if len(segment.producers.producers) or segment.has_wrappers or is_bad_marker:
             self._taken.append(segment)
         self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
+        self._again += segment.leader_epochs
         if is_cut:
             self._remove_later(segment)
         if is_emptied:
@@ -148,8 +155,13 @@ class LogLoad:
 
     def take_first_try(self, segment: SegmentSummary) -> None:
         """Take the leader epochs of a segment that is then split: they stay of its recovery."""
+        self._open(segment)
         if self._stopped is None:
             self._epochs = leader_epochs.fold_epochs(self._epochs, segment.leader_epochs)
+
+    def _open(self, segment: SegmentSummary) -> None:
+        """Take the leader epochs of a segment without index files: it is recovered when opened."""
+        self._opened = leader_epochs.fold_epochs(self._opened, segment.leader_epochs)
 
     def _rebuilt(self, offset: int, start: int | None = None) -> tuple[ProducerState, int]:
         """Rebuild the producer state up to an offset; return it, and the newest snapshot's offset.
@@ -265,6 +277,8 @@ class LogLoad:
             return LogFiles({}, None, unreadable_again(error))
         if end > last_snapshot:
             self._snapshots.append(_Snapshot(end, state))
+        if self._have_indexes and not self.is_unclean:
+            self._epochs = leader_epochs.fold_epochs(self._opened, self._again)
         epochs = leader_epochs.truncate_epochs_from_end(self._epochs, end)
         epochs = leader_epochs.truncate_epochs_from_start(epochs, self.options.log_start_offset)
         has_epochs = bool(self._epochs)  # else the file stays as it was made, empty

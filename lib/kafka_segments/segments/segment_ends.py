@@ -25,7 +25,12 @@ class _Entry(NamedTuple):
 
 
 def read_segment_end(
-    folder: Place, base: int, files: Mapping[str, int], *, suffix: str = ""
+    folder: Place,
+    base: int,
+    files: Mapping[str, int],
+    *,
+    suffix: str = "",
+    most_walked: float = _MOST_WALKED,
 ) -> SegmentEnd:
     """Read where a segment ends.
 
@@ -34,6 +39,7 @@ def read_segment_end(
         base: its base offset.
         files: bytes of the folder's files.
         suffix: ``.swap``, of a finished compaction.
+        most_walked: bytes of headers that are walked at most; the end of a longer way is not known.
 
     Raises:
         OSError: a file cannot be read.
@@ -47,7 +53,7 @@ def read_segment_end(
     with open_segment(
         folder.child(file_name(base, LOG_SUFFIX) + suffix), reads_ahead=False
     ) as opened:
-        if opened.size_bytes - entry.position > _MOST_WALKED:
+        if opened.size_bytes - entry.position > most_walked:
             return SegmentEnd(None)
         end = find_end(opened.read_into, opened.size_bytes, base, entry.offset, entry.position)
         return end._replace(first_offset=_first_offset(opened.read_into)) if suffix else end

@@ -77,13 +77,16 @@ _ROWS_A_BATCH = 10_000
 _ROWS_IN_DRIVER = 200_000  # 200 MiB at most; a Spark job a level takes longer
 
 
-def _list_folders(*, follow_links: bool) -> OnTask:
+def _list_folders(*, follow_links: bool, finishes_swaps: bool) -> OnTask:
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow_schema = to_arrow_schema(LISTED)
         rows: list[listing.Listed] = []
         for batch in batches:
             names = (batch.column(name).to_pylist() for name in ("source", "relative_path"))
-            for row in list_folders(zip(*names, strict=True), follow_links=follow_links):
+            listed = list_folders(
+                zip(*names, strict=True), follow_links=follow_links, finishes_swaps=finishes_swaps
+            )
+            for row in listed:
                 rows.append(row)
                 if len(rows) == _ROWS_A_BATCH:
                     yield _to_batch(rows, arrow_schema)
@@ -122,21 +125,40 @@ class ListedHere(NamedTuple):
         return loads
 
 
-def list_here(sources: Sequence[str], *, follow_links: bool = False) -> ListedHere:
-    """List every source down to the partitions' folders in the driver, up to many rows."""
+def list_here(
+    sources: Sequence[str], *, follow_links: bool = False, finishes_swaps: bool = False
+) -> ListedHere:
+    """List every source down to the partitions' folders in the driver, up to many rows.
+
+    ``finishes_swaps``: as of ``list_log``.
+    """
     nothing = pa.Table.from_batches([], to_arrow_schema(LISTED))
     roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]
     here = ListedHere(nothing, roots)
-    return list_on(here, most_rows=_ROWS_IN_DRIVER, follow_links=follow_links)
+    return list_on(
+        here,
+        most_rows=_ROWS_IN_DRIVER,
+        follow_links=follow_links,
+        finishes_swaps=finishes_swaps,
+    )
 
 
-def list_on(here: ListedHere, *, most_rows: int, follow_links: bool = False) -> ListedHere:
+def list_on(
+    here: ListedHere,
+    *,
+    most_rows: int,
+    follow_links: bool = False,
+    finishes_swaps: bool = False,
+) -> ListedHere:
     """List the folders that are left, up to ``most_rows`` more rows."""
     arrow_schema = to_arrow_schema(LISTED)
     waiting = deque((folder.source, folder.relative_path) for folder in here.left)
     batches: list[pa.RecordBatch] = []
     rows: list[listing.Listed] = []
-    for listed in walk_on(waiting, most_rows=most_rows, follow_links=follow_links):
+    walked = walk_on(
+        waiting, most_rows=most_rows, follow_links=follow_links, finishes_swaps=finishes_swaps
+    )
+    for listed in walked:
         rows += listed
         if len(rows) >= _ROWS_A_BATCH:
             batches.append(_to_batch(rows, arrow_schema))
@@ -169,10 +191,15 @@ def list_sources(
 
 
 def list_rest(
-    spark: SparkSession, here: ListedHere, caches: ExitStack, *, follow_links: bool = False
+    spark: SparkSession,
+    here: ListedHere,
+    caches: ExitStack,
+    *,
+    follow_links: bool = False,
+    finishes_swaps: bool = False,
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List what ``list_here`` left; return all rows and how many, as ``list_sources`` does."""
-    list_below = _list_folders(follow_links=follow_links)
+    list_below = _list_folders(follow_links=follow_links, finishes_swaps=finishes_swaps)
     loads = here.loads()
     levels = [listed_frame(spark, here.rows)]
     if not here.left:

@@ -5,6 +5,7 @@ from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from kafka_segments.broker_rules.foreign_files import foreign_file, foreign_reason
+from kafka_segments.sources.finished_swaps import NO_SWAPS, finished_swaps
 from kafka_segments.sources.kinds import LEFT_OVER, LOG, PASSED_OVER, SEGMENT, UNRECOGNIZED
 from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized, why_strange
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
@@ -42,19 +43,28 @@ class LogFolder(NamedTuple):
     partition: PartitionFolder
 
 
-def list_log(folder: LogFolder, entries: list[FileEntry]) -> Iterator[Listed]:
-    """Yield the rows of a partition's folder: other files, its segments in order, and the log."""
+def list_log(
+    folder: LogFolder, entries: list[FileEntry], *, finishes_swaps: bool = False
+) -> Iterator[Listed]:
+    """Yield the rows of a partition's folder: other files, its segments in order, and the log.
+
+    ``finishes_swaps``: the segments are those of a start, which finishes ``.swap`` files first.
+    """
     state = folder.partition.state
     gone = state in (FolderState.DELETE, FolderState.STRAY)
     are_plain = any(parse_segment_name(entry.name) is not None for entry in entries)
     parse_name = parse_segment_name if are_plain else parse_name_with_id
     copies = {} if are_plain else _copies(entries, parse_name)
+    swaps = finished_swaps(folder.place, entries) if finishes_swaps and not gone else NO_SWAPS
     segments: list[tuple[int, FileEntry]] = []
     names = {entry.name for entry in entries}
     for entry in entries:
         base_offset = None if entry.is_folder else parse_name(entry.name)
+        base_offset = swaps.segments.get(entry.name, base_offset)
         kind, reason = UNRECOGNIZED, copies.get(entry.name) or _why_strange(entry, base_offset)
-        if reason is None and base_offset is None:
+        if reason is None and entry.name in swaps.replaced:
+            kind, reason = LEFT_OVER, swaps.replaced[entry.name]
+        elif reason is None and base_offset is None:
             kind, reason = _why_no_segment(entry.name, names)
         elif reason is None and gone:
             reason = f"the folder is marked -{state.value}, a broker does not serve it"

@@ -52,10 +52,11 @@ def entries_of(
 
 
 def list_source_folder(
-    source: str, relative_path: str, *, follow_links: bool = False
+    source: str, relative_path: str, *, follow_links: bool = False, finishes_swaps: bool = False
 ) -> Iterator[Listed]:
     """Yield the rows of one folder below a source, and rows of the folders to go on with.
 
+    ``finishes_swaps``: as of ``list_log``.
     A folder that cannot be listed, or that lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)
@@ -75,7 +76,8 @@ def list_source_folder(
     folders = [entry for entry in entries if entry.is_folder]
     files = (entry.name for entry in entries if not entry.is_folder)
     if here is not None and is_of_partition(has_folders=bool(folders), files=files):
-        yield from list_log(LogFolder(folder, source, relative_path, parent, here), entries)
+        log = LogFolder(folder, source, relative_path, parent, here)
+        yield from list_log(log, entries, finishes_swaps=finishes_swaps)
         return
     has_logs = is_log_dir(entries)
     for entry in entries:

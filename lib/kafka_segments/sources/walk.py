@@ -96,26 +96,39 @@ def walk_folders(
     *,
     most_rows: float = float("inf"),
     follow_links: bool = False,
+    finishes_swaps: bool = False,
 ) -> WalkedFolders:
     """List folders, given as (source, relative path), and all folders below, nearest first.
 
     The walk ends when it has found ``most_rows`` rows, or a few more. Only the folders left have
-    rows of kind ``folder``.
+    rows of kind ``folder``. ``finishes_swaps``: as of ``list_log``.
     """
     waiting = deque(folders)
-    listed = list(walk_on(waiting, most_rows=most_rows, follow_links=follow_links))
+    listed = list(
+        walk_on(
+            waiting,
+            most_rows=most_rows,
+            follow_links=follow_links,
+            finishes_swaps=finishes_swaps,
+        )
+    )
     return WalkedFolders(listed, left_of(waiting))
 
 
 def walk_on(
-    waiting: deque[tuple[str, str]], *, most_rows: float, follow_links: bool = False
+    waiting: deque[tuple[str, str]],
+    *,
+    most_rows: float,
+    follow_links: bool = False,
+    finishes_swaps: bool = False,
 ) -> Iterator[list[Listed]]:
     """Yield the rows of each folder that a walk lists, as ``walk_folders`` does.
 
     ``waiting`` has the folders to begin with; at the end, those that the walk left.
     """
     count = 0
-    with _Listers(_LISTERS, follow_links=follow_links) as listers:
+    options = {"follow_links": follow_links, "finishes_swaps": finishes_swaps}
+    with _Listers(_LISTERS, **options) as listers:
         while waiting and count < most_rows:
             chunk = [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
             for listed in listers.list(chunk):
@@ -133,11 +146,15 @@ def left_of(waiting: Iterable[tuple[str, str]]) -> list[Listed]:
 
 
 def list_folders(
-    folders: Iterable[tuple[str, str]], *, follow_links: bool = False
+    folders: Iterable[tuple[str, str]],
+    *,
+    follow_links: bool = False,
+    finishes_swaps: bool = False,
 ) -> Iterator[Listed]:
     """Yield the rows of folders, given as (source, relative path); folders below are not listed."""
     waiting = iter(folders)
-    with _Listers(_LISTERS_A_TASK, follow_links=follow_links) as listers:
+    options = {"follow_links": follow_links, "finishes_swaps": finishes_swaps}
+    with _Listers(_LISTERS_A_TASK, **options) as listers:
         while chunk := list(islice(waiting, _LISTERS_A_TASK)):
             for rows in listers.list(chunk):
                 yield from rows
@@ -151,9 +168,11 @@ class _Listers:
     folders are not in memory, shows by the CPU that listing took.
     """
 
-    def __init__(self, threads: int, *, follow_links: bool) -> None:
+    def __init__(self, threads: int, *, follow_links: bool, finishes_swaps: bool) -> None:
         self._pool = ThreadPoolExecutor(threads)
-        self._list_rows = partial(_list_rows, follow_links=follow_links)
+        self._list_rows = partial(
+            _list_rows, follow_links=follow_links, finishes_swaps=finishes_swaps
+        )
         self._waits = False
 
     def __enter__(self) -> "_Listers":
@@ -187,8 +206,11 @@ class _Listers:
         self._waits = spent - worked > max(worked, _SOON)
 
 
-def _list_rows(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
-    return list(list_source_folder(*folder, follow_links=follow_links))
+def _list_rows(
+    folder: tuple[str, str], *, follow_links: bool, finishes_swaps: bool
+) -> list[Listed]:
+    listed = list_source_folder(*folder, follow_links=follow_links, finishes_swaps=finishes_swaps)
+    return list(listed)
 
 
 def _segments(rows: list[Listed]) -> list[ListedSegment]:
