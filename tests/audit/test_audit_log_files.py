@@ -63,8 +63,8 @@ def test_a_spoiled_snapshot_is_corrupt(broker: Path) -> None:
     flipped = data[:20] + bytes([data[20] ^ 1]) + data[21:]
     spoiled = {
         "checksum is": flipped,
-        "at least 10 expected": data[:9],
-        "version 2, 1 expected": b"\0\2" + data[2:],
+        "9 bytes, a snapshot has 10 or more": data[:9],
+        "version is 2, 1 expected": b"\0\2" + data[2:],
         "checksum": data[:-1],
     }
 

@@ -9,8 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
+from kafka_segments.index.producer_state import ProducerState
+from kafka_segments.index.snapshots import encode_snapshot
 
 LOG = "ct-two-partitions-0"
+NO_PRODUCERS = encode_snapshot(ProducerState())
 NO_TABLES = ("--broker-threads", "2", "--output", "json")
 
 
@@ -23,7 +26,7 @@ def disk(broker: Path, tmp_path: Path) -> Path:
         shutil.copytree(broker / "rebuilt" / name, target / name, dirs_exist_ok=True)
         for log in target.glob(f"{name}/*.log"):
             if log.stem != "0" * 20:
-                (log.parent / f"{log.stem}.snapshot").touch()
+                (log.parent / f"{log.stem}.snapshot").write_bytes(NO_PRODUCERS)
     (target / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\n")
     return target
 
@@ -197,6 +200,17 @@ def test_what_is_read_for_the_producers_state_alone_is_looked_at_or_told(
     spoilt = _run("--source", disk / LOG, "--check", "full")
     assert spoilt.exit_code == 1
     assert f"not known whether the log loads: the start reads {LOG}/{first.name}" in spoilt.stderr
+
+
+def test_batches_are_read_from_the_snapshot_before_one_that_is_spoilt(disk: Path) -> None:
+    *_, before, last = _logs(disk / LOG)
+    _checkpoint(disk, f"{LOG[:-2]} 0 {int(last.stem)}")
+    sound = _rows("--source", disk)[LOG]
+    (disk / LOG / f"{last.stem}.snapshot").write_bytes(b"")
+
+    spoilt = _rows("--source", disk)[LOG]
+
+    assert (sound["replayed_bytes"], spoilt["replayed_bytes"]) == (0, before.stat().st_size)
 
 
 def test_a_sample_tells_the_batches_that_a_full_check_counts(disk: Path) -> None:

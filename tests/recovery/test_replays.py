@@ -1,7 +1,7 @@
 """Which segments a start reads for the producers' state, against Kafka's own load of the log.
 
 Each segment has a producer of its own, and no snapshot that lies there knows one: those that the
-last snapshot has after a load are of the segments that were read.
+last snapshot has after a load are of the segments that were read. Some cannot be read.
 """
 
 import random
@@ -12,6 +12,7 @@ from kafka_referee import Referee
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.recovery.decide.starts import FoundLog, decide_start
 from kafka_segments.recovery.last_end import read_last_end
+from kafka_segments.recovery.producer_snapshots import by_sound_snapshots
 from kafka_segments.storage.files import place
 from kafka_segments.wire.names import FolderState, file_name
 from strategies import v2_batch
@@ -41,13 +42,16 @@ def _write(folder: Path, *, has_producers: bool) -> None:
 
 
 def _spoil(draw: random.Random, log: Path) -> None:
-    """Remove snapshots and offset indexes, and let snapshots lie elsewhere."""
+    """Remove snapshots and offset indexes, spoil some, and let snapshots lie elsewhere."""
     stray = log / file_name(BASES[1], ".snapshot")
     for offset in draw.sample((5, 35, 45, 60), draw.choice((0, 0, 1, 2))):
         shutil.copy(stray, log / file_name(offset, ".snapshot"))
     there = (*BASES[1:], END)
     for offset in draw.sample(there, draw.choice((0, 1, 1, 2, len(there)))):
         (log / file_name(offset, ".snapshot")).unlink()
+    for file in sorted(log.glob("*.snapshot")):
+        if draw.random() < 0.2:
+            file.write_bytes(draw.choice((b"", b"x" * 56, file.read_bytes()[:-1])))
     for base in draw.sample(BASES, draw.choice((0, 0, 1, 2))):
         (log / file_name(base, ".index")).unlink()
 
@@ -67,7 +71,7 @@ def test_a_load_reads_what_is_said(referee: Referee, tmp_path: Path, seed: int) 
         end = read_last_end(place(str(log)), sizes)
         of_log = FoundLog("/d", "t-0", "t", 0, FolderState.LIVE, sizes, point, end=end)
 
-        start = decide_start(of_log, is_clean=is_clean)
+        start = by_sound_snapshots(place(str(log)), decide_start(of_log, is_clean=is_clean))
         referee.load_log(log, is_clean=is_clean, recovery_point=point, now_ms=NOW_MS)
 
         newest = max(log.glob("*.snapshot"))

@@ -8,10 +8,12 @@
 3. Before the last time a snapshot at no segment's base offset goes, if it is not the newest of
    these, or lies below the last base offset.
 4. After a clean stop nothing is read if no snapshot is left then: the producers are forgotten.
-5. A log marked ``-delete`` is not read to its end. The metadata log is recovered whole.
+5. A snapshot that cannot be read goes as it is loaded, and the one before it is; until then it
+   counts by its name.
+6. A log marked ``-delete`` is not read to its end. The metadata log is recovered whole.
 
 Source: LogLoader.load, recoverSegment; UnifiedLog.rebuildProducerState; ProducerStateManager
-truncateAndReload, removeStraySnapshots (4.3.1).
+truncateAndReload, loadFromSnapshot, takeSnapshot, removeStraySnapshots (4.3.1).
 """
 
 from bisect import bisect_left, bisect_right
@@ -40,14 +42,20 @@ def kept_snapshots(snapshots: Iterable[int], bases: Collection[int]) -> list[int
 class Replay:
     """The producers' snapshots of a log while it loads, and the segments read for their state.
 
-    ``snapshots``: offsets of those that lie there. ``bases``: base offsets of the segments.
-    ``read``: those that were read.
+    ``snapshots``: offsets of those that lie there; ``unreadable``: of those that cannot be read.
+    ``bases``: base offsets of the segments.
+    ``read``: those that were read. ``loaded``: the snapshots that lay there and were loaded.
     """
 
-    def __init__(self, snapshots: Iterable[int], bases: Sequence[int]) -> None:
+    def __init__(
+        self, snapshots: Iterable[int], bases: Sequence[int], unreadable: Iterable[int] = ()
+    ) -> None:
         self._snapshots = sorted(snapshots)
         self._bases = bases
+        self._unreadable = set(unreadable)
+        self._written: set[int] = set()
         self.read: set[int] = set()
+        self.loaded: set[int] = set()
 
     def recovers(self, recovered: Sequence[int], *, log_start: int, log_end: int) -> None:
         """Recover segments, given by their base offsets, one after another."""
@@ -68,6 +76,9 @@ class Replay:
     def _rebuild(self, end: int, log_start: int) -> None:
         del self._snapshots[bisect_right(self._snapshots, end) :]
         del self._snapshots[: bisect_right(self._snapshots, log_start)]
+        while self._snapshots and self._snapshots[-1] in self._unreadable - self._written:
+            self._snapshots.pop()
+        self.loaded.update({*self._snapshots[-1:]} - self._written)
         newest = self._snapshots[-1] if self._snapshots else log_start
         if newest < end:
             first = max(bisect_right(self._bases, newest) - 1, 0)
@@ -77,3 +88,4 @@ class Replay:
     def _leave(self, offset: int) -> None:
         if not self._snapshots or self._snapshots[-1] < offset:
             self._snapshots.append(offset)
+        self._written.add(offset)

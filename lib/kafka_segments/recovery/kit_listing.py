@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_segments.errors import CorruptIndexError, SourceError, UsageError
-from kafka_segments.index.snapshots import decode_snapshot
+from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.recovery.folders import is_txn_index_refused
 from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
+from kafka_segments.recovery.producer_snapshots import is_snapshot_sound
 from kafka_segments.sources import kinds
 from kafka_segments.sources.listed import Listed
 from kafka_segments.sources.walk import walk_folders
@@ -19,7 +19,6 @@ from kafka_segments.storage.links import without_option
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import (
-    SNAPSHOT_SUFFIX,
     TXN_INDEX_SUFFIX,
     FolderState,
     file_name,
@@ -163,12 +162,11 @@ def _rows(sources: Sequence[str]) -> Iterator[Listed]:
 
 
 def _has_state(folder: str, offset: int) -> bool:
-    """Tell whether a snapshot can be read: a broker deletes others, and reads an older one."""
+    """Tell whether a snapshot can be read; where not, a kit reads from an older one on."""
     try:
-        decode_snapshot(Path(folder, file_name(offset, SNAPSHOT_SUFFIX)).read_bytes())
-    except (CorruptIndexError, OSError):
+        return is_snapshot_sound(place(folder), offset)
+    except OSError:
         return False
-    return True
 
 
 def _is_refused(folder: str, base_offset: int) -> bool:

@@ -16,6 +16,7 @@ from kafka_segments.recovery.decide.cuts import DamagedSegment, Finding, decide_
 from kafka_segments.recovery.decide.kits import work_with_kit
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.decide.times import LogWork
+from kafka_segments.recovery.producer_snapshots import by_sound_snapshots
 from kafka_segments.recovery.torn_tail import records_told
 from kafka_segments.storage.files import Place, first_line, open_segment, place, read_whole
 from kafka_segments.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
@@ -67,6 +68,7 @@ class Surveyor:
         written: dict[int, int] = {}
         reads_all = reads_replayed = self._is_full
         try:
+            start = by_sound_snapshots(folder, start)
             written = self._written(folder, start)
             sizes = {**start.sizes, **written}
             reads_all |= sum(sizes[base] for base in start.recovered) <= _SMALL_BYTES

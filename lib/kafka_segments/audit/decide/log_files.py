@@ -1,11 +1,9 @@
 """Judge the files of a partition's folder that belong to no segment that is there.
 
-A producer ``.snapshot`` is an int16 version (1), a uint32 CRC-32C of all that follows it, an int32
-count and 46 bytes a producer. Source: ProducerStateManager.readSnapshot, LogLoader.
+Source: ProducerStateManager.readSnapshot, LogLoader.
 """
 
 import re
-import struct
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,17 +22,14 @@ from kafka_segments.broker_rules.start_beside import (
     snapshot_fate,
 )
 from kafka_segments.broker_rules.versions import Version
-from kafka_segments.errors import CorruptTextError
+from kafka_segments.errors import CorruptIndexError, CorruptTextError
+from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
-from kafka_segments.wire.crc import crc32c
 
 _INDEX_FILE = re.compile(
     r"([0-9]{20}(?:-[0-9A-Za-z_-]{22,36})?)(\.index|\.timeindex|\.txnindex)", re.ASCII
 )
 _SNAPSHOT_FILE = re.compile(r"[0-9]{20}\.snapshot", re.ASCII)
-_HEADER = struct.Struct(">hIi")
-_CRC_COVERS_FROM = 6
-_PRODUCER_BYTES = 46
 _SINCE = (0, 11)
 _NOTHING = "nothing"
 _FIND_RECORDS = "find out where the records behind the log's end are before the broker starts"
@@ -126,17 +121,10 @@ def _judge_snapshot(
 
 
 def _bad_snapshot(data: bytes) -> str | None:
-    if len(data) < _HEADER.size:
-        return f"{len(data)} bytes, at least {_HEADER.size} expected"
-    version, crc, count = _HEADER.unpack_from(data)
-    expected = _HEADER.size + _PRODUCER_BYTES * count
-    if version != 1:
-        return f"version {version}, 1 expected"
-    found = crc32c(data[_CRC_COVERS_FROM:])
-    if found != crc:
-        return f"checksum is {found:#010x}, the file says {crc:#010x}"
-    if len(data) != expected:
-        return f"{len(data)} bytes, {expected} expected for {count} producers"
+    try:
+        decode_snapshot(data)
+    except CorruptIndexError as error:
+        return str(error)
     return None
 
 

@@ -19,8 +19,8 @@ Source: LogLoader.load, recoverLog, recoverSegment; UnifiedLog.rebuildProducerSt
 LogManager.loadLogs; KafkaMetadataLog (4.3.1).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kafka_segments.broker_rules.replays import Replay, snapshots_of
@@ -63,6 +63,7 @@ class FoundLog:
         link: A link in a file's place that was not followed: its name, and where it leads.
         end: Where the last segment ends; None: not read, as no snapshot lies behind its beginning.
         refused_txn_indexes: Base offsets of segments whose ``.txnindex`` fails Kafka's check.
+        bad_snapshots: Offsets of producers' snapshots that were looked at, and cannot be read.
     """
 
     log_dir: str
@@ -80,6 +81,7 @@ class FoundLog:
     folders: tuple[str, ...] = ()
     link: tuple[str, str] | None = None
     end: SegmentEnd | None = None
+    bad_snapshots: frozenset[int] = frozenset()
 
     @property
     def is_metadata(self) -> bool:
@@ -95,6 +97,7 @@ class LogStart(NamedTuple):
     ``replayed`` are read for the producers' state alone. ``sizes``: bytes of every segment that
     stays, by its base offset.
     ``full_indexes``: index files at their full, preallocated size, in all but the last segment.
+    ``loaded_snapshots``: the producers' snapshots that it takes the state from, by their offsets.
     """
 
     log: FoundLog
@@ -105,6 +108,8 @@ class LogStart(NamedTuple):
     replayed: tuple[int, ...]
     full_indexes: tuple[str, ...]
     left_behind: tuple[str, ...]
+    loaded_snapshots: frozenset[int]
+    is_clean: bool
 
     @property
     def recovered(self) -> tuple[int, ...]:
@@ -115,6 +120,11 @@ class LogStart(NamedTuple):
     def read(self) -> tuple[int, ...]:
         """Return the segments that are recovered, or read for the producers' state, each once."""
         return tuple(sorted({*self.replayed, *self.recovered}))
+
+    def without_snapshots(self, bad: Collection[int]) -> "LogStart":
+        """Return what the start does if some snapshots cannot be read."""
+        log = replace(self.log, bad_snapshots=self.log.bad_snapshots.union(bad))
+        return decide_start(log, is_clean=self.is_clean)
 
     def bytes_of(self, bases: Sequence[int]) -> int:
         """Return the bytes of some of its segments."""
@@ -142,15 +152,18 @@ def decide_start(log: FoundLog, *, is_clean: bool) -> LogStart:
     sizes = _sizes(log, plan)
     odd = {*plan.recovered_first, *log.refused_txn_indexes} & set(sizes)
     lacking = tuple(sorted(odd))
+    replay = _replay(log, sizes, lacking, unflushed, is_clean=is_clean)
     return LogStart(
         log,
         plan,
         sizes,
         lacking,
         unflushed,
-        _replayed(log, sizes, lacking, unflushed, is_clean=is_clean),
+        tuple(sorted(replay.read)),
         _full_indexes(log, tuple(sizes)),
         tuple(sorted(name for name in log.files if name.endswith(_LEFT_BEHIND))),
+        frozenset(replay.loaded),
+        is_clean,
     )
 
 
@@ -163,26 +176,26 @@ def _sizes(log: FoundLog, plan: StartupPlan) -> dict[int, int]:
     return {base: size for base, size in sorted(found.items()) if base >= 0}
 
 
-def _replayed(
+def _replay(
     log: FoundLog,
     sizes: Mapping[int, int],
     lacking: Sequence[int],
     unflushed: Sequence[int],
     *,
     is_clean: bool,
-) -> tuple[int, ...]:
-    """Return the segments that are read for the producers' state alone."""
-    if log.is_metadata or not sizes:
-        return ()
+) -> Replay:
+    """Return what is read for the producers' state alone."""
     bases, start = tuple(sizes), log.log_start_offset or 0
     snapshots = snapshots_of(log.files)
+    replay = Replay(snapshots, bases, log.bad_snapshots)
+    if log.is_metadata or not sizes:
+        return replay
     end = _end(log, sizes, snapshots)
-    replay = Replay(snapshots, bases)
     replay.recovers(lacking, log_start=start, log_end=end)
     replay.recovers(unflushed, log_start=start, log_end=end)
     if log.state != FolderState.DELETE:
         replay.ends(log_start=max(start, bases[0]), log_end=end, is_clean=is_clean)
-    return tuple(sorted(replay.read))
+    return replay
 
 
 def _end(log: FoundLog, sizes: Mapping[int, int], snapshots: Sequence[int]) -> int:
