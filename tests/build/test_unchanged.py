@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from conftest import SEED
@@ -36,7 +37,6 @@ from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.local_rows import arrow_schema, local_rows
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage.stores import store_of
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     LOGS,
     OFFSET_INDEX,

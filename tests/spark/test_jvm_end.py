@@ -52,8 +52,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]) -> F
     monkeypatch.setattr(sessions, "SparkSession", found)
     monkeypatch.setattr(sessions, "SparkContext", SimpleNamespace(_active_spark_context=None))
     monkeypatch.setattr(sessions, "ready_jars", lambda root: [])  # else they were fetched
-    for name in ("know_classes", "let_jvm_remove"):  # of a JVM there is none
-        monkeypatch.setattr(sessions, name, lambda *_: None)
+    monkeypatch.setattr(sessions, "let_jvm_remove", lambda *_: None)  # of a JVM there is none
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return spark
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
 
 from kafka_segments.audit.decide.consequences import MENDED, NORMAL, RIGHT
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
 from kafka_segments.console.tables import made_table
 from kafka_segments.spark.collected import collect_together
-from kafka_segments.tables import columns as F
 
 _BY_LOG = ("log_dir", "topic", "partition", "base_offset")
 _SAME = ("suffix", "verdict", "kind", "consequence", "action")

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.audit.decide.listed import choose_folders, choose_segments
 from kafka_segments.audit.decide.tiered_breaks import decide_breaks
@@ -23,7 +24,6 @@ from kafka_segments.spark.held import held, in_one_task
 from kafka_segments.spark.local_rows import known_rows
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.schemas import schema

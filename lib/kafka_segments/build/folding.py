@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import folding as decide
 from kafka_segments.build.folded_log import FoldOptions
@@ -14,7 +15,6 @@ from kafka_segments.index.log import RecoveryMode
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
 from kafka_segments.spark.held import held
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
 

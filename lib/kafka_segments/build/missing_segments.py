@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.gaps import COMPACTED_BY_KAFKA, told_gap
 from kafka_segments.build.decide.unchanged import lies_below as lies_below_here
@@ -16,9 +17,7 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.spark.local_rows import known_rows
 from kafka_segments.spark.row_stream import stream_rows
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import plan as decide
 from kafka_segments.build.decide.unchanged import COMPARED, Identity, of_logs, without_unchanged
@@ -30,7 +31,6 @@ from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
 from kafka_segments.spark.local_rows import frame_of_known, known_rows
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage.stores import store_of
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import folding as decide_folding
 from kafka_segments.build.decide.plan import SCAN
@@ -36,7 +37,6 @@ from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import warehouse_lock
 from kafka_segments.storage.publishing import remove_folder
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import RUNS
 from kafka_segments.tables.delta import Warehouse
 

@@ -5,6 +5,7 @@ from functools import reduce
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide import entries as decide_entries
 from kafka_segments.build.decide import folding as decide_folding
@@ -21,7 +22,6 @@ from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.held import in_one_task
 from kafka_segments.spark.local_rows import known_rows
 from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,

@@ -1,11 +1,11 @@
 """Decide where a group goes on in another cluster, and where logs are cut for a restore."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.lag.decide.commits import COMMIT_KEY
 from kafka_segments.search.decide.locate import KAFKA
 from kafka_segments.search.decide.unread import with_unread
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import LOG_KEYS, Transform

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.failover.decide import (
@@ -25,7 +26,6 @@ from kafka_segments.search.decide.unread import say_doubts
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.run import search_times
 from kafka_segments.spark.held import held
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
 _COLUMNS = ("path", "offset", "timestamp_ms", "is_control", "error")

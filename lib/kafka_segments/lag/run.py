@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.console.not_known import tell_not_known
@@ -24,7 +25,6 @@ from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.named_logs import refuse_absent
 from kafka_segments.search.run import search_times
 from kafka_segments.spark.held import held
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import METADATA_TOPICS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.group_offsets import (

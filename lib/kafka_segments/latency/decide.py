@@ -1,8 +1,8 @@
 """Decide broker latency, LAT - CT: append time less the producer's create time."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import Transform

@@ -4,13 +4,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.latency.decide import decide_latency, only_stamped, only_wrapped
 from kafka_segments.latency.tasks import read_wrapper_times
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.spark.packing import Load, TellLoad, tell_nobody
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS
 
 _COLUMNS = (

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
 from rich.table import Table as RichTable
 
 from kafka_segments.console.lines import print_line
@@ -12,7 +13,6 @@ from kafka_segments.console.tables import or_dash
 from kafka_segments.migrate.decide import inventory as decided
 from kafka_segments.migrate.run_inventory import Inventory
 from kafka_segments.spark.collected import collect_together
-from kafka_segments.tables import columns as F
 
 LEVELS = {
     "cluster": ("cluster",),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide import obstacles
 from kafka_segments.migrate.decide.inventory import (
@@ -21,7 +22,6 @@ from kafka_segments.sources.segment_files import with_segment_files
 from kafka_segments.spark.held import held, in_one_task
 from kafka_segments.spark.packing import Load, count_tasks
 from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     LOG_DIRS,
     LOGS,

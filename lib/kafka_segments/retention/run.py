@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
 from kafka_segments.retention.decide.decisions import (
@@ -18,7 +19,6 @@ from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
 from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse

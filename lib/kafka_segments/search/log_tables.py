@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import compute
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.broker_rules.record_lookups import (
@@ -36,7 +37,6 @@ from kafka_segments.search.decide.unread import (
 from kafka_segments.search.tasks import find_first_records
 from kafka_segments.spark.held import held, held_if_many
 from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS

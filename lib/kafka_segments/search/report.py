@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
@@ -12,7 +13,6 @@ from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
 from kafka_segments.spark.held import held_if_many
 from kafka_segments.spark.row_stream import stream_rows
-from kafka_segments.tables import columns as F
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")
 _NAMES = ("topic-partition", "asked", "asked (UTC)", "Kafka's>", "true>", "its time (UTC)", "note")

@@ -3,14 +3,13 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.search.decide.answers import answer_named, compare_answers
 from kafka_segments.search.decide.unread import say_doubts
 from kafka_segments.search.log_tables import LogChoice, LogTables
-from kafka_segments.tables import columns as F
-from kafka_segments.tables.columns import Window
 from kafka_segments.wire.moments import MAX_TIMESTAMP
 
 

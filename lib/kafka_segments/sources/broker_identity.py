@@ -6,9 +6,9 @@ Every function takes rows of a listing (``sources.listed.Listed``) or of table `
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.sources import kinds
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import Transform
 
 

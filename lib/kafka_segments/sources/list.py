@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -26,7 +27,6 @@ from kafka_segments.sources.missing import no_segments
 from kafka_segments.sources.walk import left_of, list_folders, walk_on
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.tables import columns as F
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(

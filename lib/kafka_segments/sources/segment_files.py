@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.spark.few_rows import MOST_HERE, can_work_here, map_few
@@ -14,7 +15,6 @@ from kafka_segments.spark.packing import Load, TellLoad, TellRead, pack_by_bytes
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.durable_files import sha256_of
 from kafka_segments.storage.set_aside import files_of_segments
-from kafka_segments.tables import columns as F
 
 _FILE = pa.struct([("name", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())])
 _LISTED = pa.schema(

@@ -21,7 +21,6 @@ from kafka_segments.spark.java import require_java
 from kafka_segments.spark.jvm_end import jvm_end
 from kafka_segments.spark.jvm_lines import JvmLines
 from kafka_segments.spark.jvm_start import NO_START, start_error
-from kafka_segments.spark.known_classes import know_classes
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.scratch import let_jvm_remove, scratch_folder, scratch_settings
 from kafka_segments.spark.surroundings import (
@@ -254,9 +253,7 @@ def _start_own(
 def _start(name: str, settings: Settings, jvm_lines: JvmLines) -> SparkSession:
     try:
         with jvm_lines.kept():
-            spark = SparkSession.builder.appName(name).config(map=settings).getOrCreate()
-            know_classes(spark)
-            return spark
+            return SparkSession.builder.appName(name).config(map=settings).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         told = start_error(f"{jvm_lines.text()}\n{error}")
         if told is not None:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import Transform
 
 

@@ -6,8 +6,7 @@ greatest long are on the right side of all limits.
 """
 
 from pyspark.sql import Column
-
-from kafka_segments.tables import columns as F
+from pyspark.sql import functions as F
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

@@ -5,11 +5,11 @@ from itertools import chain
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from kafka_segments.settings import TopicConfig
 from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import Transform
 from kafka_segments.topic_configs import TopicConfigs
 

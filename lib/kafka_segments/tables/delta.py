@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.errors import UsageError
@@ -28,7 +29,6 @@ from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.at_once import (
     append_at_once,
     is_small,

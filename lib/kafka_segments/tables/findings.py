@@ -1,9 +1,9 @@
 """Which damage is a finding, as a column of table ``segments``."""
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from kafka_segments.index.segment import DamageKind
-from kafka_segments.tables import columns as F
 
 
 def is_finding() -> Column:

@@ -1,8 +1,8 @@
 """What the tables of a warehouse know of replicas, by which one of each partition is chosen."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import LOGS, METADATA_PARTITIONS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, Transform

@@ -2,11 +2,10 @@
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import plus
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 PARTITION = ("cluster", "topic", "partition")

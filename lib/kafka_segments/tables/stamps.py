@@ -1,8 +1,7 @@
 """The columns that say of a row which run made it, and when."""
 
 from pyspark.sql import Column
-
-from kafka_segments.tables import columns as F
+from pyspark.sql import functions as F
 
 
 def stamp_of(run_id: str, now_ms: int, *, clock: str = "decided_at") -> dict[str, Column]:

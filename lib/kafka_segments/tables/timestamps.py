@@ -1,8 +1,7 @@
 """Which unit a timestamp may have if it is not in milliseconds."""
 
 from pyspark.sql import Column
-
-from kafka_segments.tables import columns as F
+from pyspark.sql import functions as F
 
 YEAR_2000_S, YEAR_2100_S = 946_684_800, 4_102_444_800
 PER_SECOND = {"s": 1, "us": 1_000_000, "ns": 1_000_000_000}

@@ -1,8 +1,6 @@
 """Windows over the segments of a log, oldest first."""
 
-from pyspark.sql import WindowSpec
-
-from kafka_segments.tables.columns import Window
+from pyspark.sql import Window, WindowSpec
 
 
 def whole_log(log: tuple[str, ...]) -> WindowSpec:

@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.held import held, in_one_task
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import catalog as tables
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.validate.decide.checks import Severity, Suite

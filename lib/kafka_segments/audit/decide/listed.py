@@ -1,11 +1,10 @@
 """Choose what an audit looks at from what was listed."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.gaps import COMPACTED_BY_KAFKA
 from kafka_segments.sources import kinds
-from kafka_segments.tables import columns as F
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import Transform
 
 _LOG = ("log_dir", "topic", "partition")

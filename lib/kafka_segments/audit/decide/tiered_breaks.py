@@ -1,12 +1,11 @@
 """Find offsets that no segment of a tiered log holds, and those that two hold."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict
 from kafka_segments.audit.decide.tiered import GAP, OVERLAP
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus, plus
-from kafka_segments.tables.columns import Window
 
 _FOLDER = ("source", "relative_path")
 

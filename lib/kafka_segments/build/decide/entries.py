@@ -1,9 +1,9 @@
 """Decide which rows of the index tables a build writes, and which it deletes."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.plan import SCAN
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 IS_GONE = "is_gone"

@@ -6,10 +6,10 @@ Rows of ``scanned`` come from ``scan_segments``, rows of ``known`` from table ``
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.plan import SCAN
 from kafka_segments.index.segment import DamageKind
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 _CHECK = 0  # the step of a producer without transactions

@@ -4,11 +4,11 @@ Every function takes rows of a listing (``sources.listed.Listed``) or of table `
 """
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.index.recovery_options import INDEX
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"

@@ -1,12 +1,12 @@
 """What listing and scanning found, shaped into rows of the published tables."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from kafka_segments.build.decide.plan import READ_AGAIN, last_modified_ms
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.catalog import (
     LOG_DIRS,
     LOGS,

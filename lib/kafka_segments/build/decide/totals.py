@@ -1,11 +1,11 @@
 """What a build found, counted over the segments that it read."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.build.decide.folding import has_transactions
 from kafka_segments.index.recovery_options import INDEX
 from kafka_segments.index.segment import DamageKind
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.findings import is_finding
 
 

@@ -7,9 +7,9 @@ is left count: a disk that is not mounted, or another folder under its name, has
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.sources.broker_identity import file_path, lies_below
-from kafka_segments.tables import columns as F
 
 
 def count_lost(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 

@@ -1,8 +1,8 @@
 """Decide which logs lie on a broker that the cluster has not assigned them to."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import Transform
 
 

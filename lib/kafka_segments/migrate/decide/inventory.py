@@ -1,8 +1,8 @@
 """What a cluster's segments are made of, when they go, and what they mean for Kafka 4."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX

@@ -1,10 +1,10 @@
 """Find the segments that a plan is about, and what forbids migrating them."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import has_segment_id
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import Transform
 from kafka_segments.wire.names import FolderState
 

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide import inventory
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 COLUMNS = (*LOG_KEYS, "code", "count", "bytes", "example", "is_blocking", "obstacle", "action")

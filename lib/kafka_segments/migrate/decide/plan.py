@@ -1,10 +1,9 @@
 """Decide what a migration does with each segment, and which logs it takes on."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide.actions import SegmentAction
-from kafka_segments.tables import columns as F
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.wire.names import METADATA_TOPIC
 

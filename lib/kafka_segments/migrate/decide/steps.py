@@ -1,11 +1,10 @@
 """Decide what the steps of a migration work on, and what became of each log."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide.actions import NOTED, SegmentAction, Step
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import plus, total
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.wire.header_layout import HEADER_BYTES

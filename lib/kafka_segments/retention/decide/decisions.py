@@ -1,11 +1,11 @@
 """Decide which segments a broker's retention deletes now, and say why the rest stays."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide import reasons
 from kafka_segments.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform

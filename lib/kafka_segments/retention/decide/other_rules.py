@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.wire.names import METADATA_TOPIC
 
 METADATA_LOG, REMOTE_COPY, LEFT_OVER = "metadata_log", "remote_copy", "left_over"

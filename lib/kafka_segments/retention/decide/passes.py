@@ -1,10 +1,10 @@
 """Decide which segments the passes of retention delete."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import with_other_rules
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME, RetentionRules
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.windows import in_order, older, up_to_here, whole_log_in_order

@@ -1,8 +1,8 @@
 """Decide which segments a plan of retention moves, and which of them it refuses."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.tables.looked_at import is_looked_at

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide import remedies
 from kafka_segments.retention.decide.other_rules import OTHER_RULES
 from kafka_segments.retention.decide.passes import INHERITED
 from kafka_segments.retention.decide.rules import LOG_START_OFFSET, SIZE, TIME
-from kafka_segments.tables import columns as F
 
 BLOCKED, NOT_EXPIRED, NO_LIMIT = "blocked", "not_expired", "no_limit"
 WITHIN_SIZE, POLICY, NO_CLEANER = "within_size", "cleanup_policy", "log_cleaner_disabled"

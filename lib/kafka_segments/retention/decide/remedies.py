@@ -7,8 +7,7 @@ Source: UnifiedLog.localRetentionSize, RemoteLogManager.RLMExpirationTask.
 """
 
 from pyspark.sql import Column
-
-from kafka_segments.tables import columns as F
+from pyspark.sql import functions as F
 
 WITH_CLEANER = (
     "log.cleaner.enable=true in server.properties, and a restart of the broker: then all its"

@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from kafka_segments.retention.decide.other_rules import words_over_all
 from kafka_segments.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 
 TODAY = "today"

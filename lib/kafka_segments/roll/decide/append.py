@@ -1,8 +1,8 @@
 """Prepare active segments for a decision: what is there, and the append that it is made for."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import plus
 from kafka_segments.tables.fingerprints import INTERVAL_IN_FINGERPRINT
 from kafka_segments.tables.keys import Transform

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import (
     LEFT_OVER,
@@ -12,8 +13,6 @@ from kafka_segments.retention.decide.other_rules import (
     with_other_rules,
 )
 from kafka_segments.roll.decide.cutting import Points, cut
-from kafka_segments.tables import columns as F
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 CUTS = (

@@ -1,6 +1,7 @@
 """Decide which active segments roll at the next append, why, and when the others will."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.retention.decide.other_rules import roll_words, with_other_rules
 from kafka_segments.roll.decide.rules import (
@@ -14,7 +15,6 @@ from kafka_segments.roll.decide.rules import (
     IndexSource,
     RollRules,
 )
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus
 from kafka_segments.tables.decisions import Decision
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform

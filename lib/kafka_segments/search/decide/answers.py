@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.broker_rules.versions import Version
 from kafka_segments.search.decide.locate import KAFKA, TRUE
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.moments import (
     EARLIEST,

@@ -1,11 +1,10 @@
 """Decide which segment a search reads, and from which byte on, from the tables alone."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.as_of import last_at_or_below, last_of_each_at_or_below
 from kafka_segments.tables.bounded import minus
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 
 KAFKA, TRUE, BOTH = "kafka", "true", "both"

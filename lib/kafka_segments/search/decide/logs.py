@@ -1,9 +1,8 @@
 """Describe logs: where they begin and end, and up to where consumers can read."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
-from kafka_segments.tables.columns import Window
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.replicas import last_epoch
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.replicas import cut_short

@@ -6,8 +6,7 @@ from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column
-
-from kafka_segments.tables import columns as F
+from pyspark.sql import functions as F
 
 KEYS_UNIQUE, ROWS_OF_KEY = "keys_unique", "rows_of_key"
 

@@ -1,8 +1,8 @@
 """Count for every check of a table the rows that fail it: one row for the whole table."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import Transform
 from kafka_segments.tables.windows import whole_log
 from kafka_segments.validate.decide.checks import ROWS_OF_KEY, Check, Suite

@@ -1,9 +1,9 @@
 """Measure a migration's plans, proofs and events: numbers that checks bound."""
 
 from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
 from kafka_segments.migrate.decide.actions import SegmentAction, Step
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.outcomes import Outcome
 from kafka_segments.tables.windows import whole_log

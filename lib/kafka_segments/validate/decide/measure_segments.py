@@ -1,8 +1,8 @@
 """Measure segments and their index entries: one row a segment, numbers that checks bound."""
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.bounded import minus, plus
 from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from kafka_segments.tables import columns as F
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.validate.decide.checks import Severity, Suite, failed_checks, fails_any
 
