@@ -1,6 +1,5 @@
 """``audit``: compare the index files found beside segments with the rebuilt ones."""
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     follow_links_option,
@@ -20,6 +18,7 @@ from kafka_segments.console.options import (
     source_option,
 )
 from kafka_segments.console.strict_options import INT, Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
 
@@ -64,10 +63,7 @@ def _audit(
     from kafka_segments.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.audit.run import AuditOptions, run_audit  # noqa: PLC0415
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.topic_sizes import TopicSizes  # noqa: PLC0415
 
@@ -99,13 +95,8 @@ def _audit(
         broker_id=broker_id,
         follow_links=follow_links,
     )
-    with (
-        spark_session("kafka-segments audit", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        ExitStack() as caches,
-    ):
-        with progress(spark) as work:
-            audits = run_audit(spark, asked, caches, dry_run=dry_run, tell=work.reads)
-            has_findings = not audits.where("is_finding").isEmpty()
+    with verb_session("audit", warehouse=asked.warehouse) as verb:
+        audits = run_audit(verb.spark, asked, verb.caches, dry_run=dry_run, tell=verb.work.reads)
+        has_findings = not audits.where("is_finding").isEmpty()
         print_audit(audits, output)
     return ExitStatus.FINDINGS if has_findings else ExitStatus.DONE

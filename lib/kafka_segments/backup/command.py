@@ -1,13 +1,13 @@
 """``backup``: whether a backup holds what its cluster held."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kafka_segments.console.options import ROOT, ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, clock, run
 from kafka_segments.console.strict_options import Group, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.divergence.command import HEADERS, RECORDS, digests_option, shared_options
 from kafka_segments.divergence.copy_option import absolute_copies, named_copies
 from kafka_segments.divergence.policy_options import load_policies
@@ -74,10 +74,7 @@ def _verify(
 ) -> int:
     from kafka_segments.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.backup.run import BACKUP, run_backup  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -100,14 +97,14 @@ def _verify(
         ),
     )
     moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
-    with (
-        spark_session("kafka-segments backup", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        ExitStack() as caches,
-    ):
-        with progress(spark) as work:
-            verified = run_backup(
-                spark, asked, caches, moment_ms=moment_ms, dry_run=dry_run, tell=work.reads
-            )
+    with verb_session("backup", warehouse=asked.warehouse) as verb:
+        verified = run_backup(
+            verb.spark,
+            asked,
+            verb.caches,
+            moment_ms=moment_ms,
+            dry_run=dry_run,
+            tell=verb.work.reads,
+        )
         found = print_backup(verified, output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

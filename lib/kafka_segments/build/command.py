@@ -8,7 +8,6 @@ import click
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.build.format_options import BuildCommand, chosen_format
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     follow_links_option,
@@ -21,6 +20,7 @@ from kafka_segments.console.options import (
     source_option,
 )
 from kafka_segments.console.strict_options import INT
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
@@ -181,22 +181,17 @@ def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals
     from kafka_segments.build.report import print_build  # noqa: PLC0415
     from kafka_segments.build.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.build.run import run_build  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
-    with (
-        spark_session("kafka-segments build", root=ROOT) as spark,
-        few_rows(spark, of=options.warehouse),
-    ):
-        with progress(spark) as work:
-            done = run_build(spark, options, work.reads, tell_read=work.has_read, dry_run=dry_run)
+    with verb_session("build", warehouse=options.warehouse) as verb:
+        done = run_build(
+            verb.spark, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
+        )
         if not dry_run:
-            print_segments(spark, options.warehouse, done, output)
+            print_segments(verb.spark, options.warehouse, done, output)
         print_build(done, options, dry_run=dry_run)
         found = done.findings
         if has_internals:
             from kafka_segments.build.internal_topics import read_internal_topics  # noqa: PLC0415
 
-            found += read_internal_topics(spark, options)
+            found += read_internal_topics(verb.spark, options)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

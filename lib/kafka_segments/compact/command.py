@@ -1,7 +1,6 @@
 """``compact``: trim, thin and clean index files and tables."""
 
 import re
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,6 @@ import click
 
 from kafka_segments.console.early import ANY_TABLE, require_tables
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     load_settings,
@@ -17,6 +15,7 @@ from kafka_segments.console.options import (
     shared_options,
 )
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,21 +78,15 @@ def _compact(
         require_tables(given["warehouse"], (ANY_TABLE,))
     from kafka_segments.compact import report  # noqa: PLC0415
     from kafka_segments.compact.run import run_compact  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_little, holds_much  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_little  # noqa: PLC0415
 
     options = _options(**given)
     if undo is not None:
         return _undo(options, undo)
-    is_long = holds_much(options.warehouse)
-    with (
-        spark_session("kafka-segments compact", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=options.warehouse) if holds_little(options.warehouse) else nullcontext(),
-    ):
-        with progress(spark):
-            done = run_compact(spark, options)
+    root, is_little = options.warehouse, holds_little(options.warehouse)
+    session = verb_session("compact", warehouse=root, has_few=is_little, reads_all=True)
+    with session as verb:
+        done = run_compact(verb.spark, options)
         report.print_compact(done, output)
         report.print_summary(done, options.set_aside_root(), dry_run=options.dry_run)
     return ExitStatus.FINDINGS if done.problems or done.waiting else ExitStatus.DONE

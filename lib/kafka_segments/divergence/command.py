@@ -1,13 +1,11 @@
 """``divergence``: compare copies of logs with each other."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     now_ms_option,
@@ -17,6 +15,7 @@ from kafka_segments.console.options import (
     with_options,
 )
 from kafka_segments.console.strict_options import Command, Group, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.divergence.command_elect import elect
 from kafka_segments.divergence.command_mirror import mirror
 from kafka_segments.divergence.command_repair import repair
@@ -111,12 +110,9 @@ def _compare(
     dry_run: bool,
     verbose: bool,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.divergence.run import run_divergence  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -136,13 +132,10 @@ def _compare(
             now_ms=now,
         ),
     )
-    with (
-        spark_session("kafka-segments divergence", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        ExitStack() as caches,
-    ):
-        with progress(spark) as work:
-            compared = run_divergence(spark, asked, caches, dry_run=dry_run, tell=work.reads)
+    with verb_session("divergence", warehouse=asked.warehouse) as verb:
+        compared = run_divergence(
+            verb.spark, asked, verb.caches, dry_run=dry_run, tell=verb.work.reads
+        )
         found = print_divergence(compared, output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 

@@ -3,14 +3,12 @@
 Nothing is changed: an operator runs the commands.
 """
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     output_option,
@@ -18,6 +16,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.divergence.policy_options import history_option, load_policies
 from kafka_segments.retention.command_options import config_file_options
@@ -59,12 +58,9 @@ def _elect(
     output: str,
     verbose: bool,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.report_elect import print_elect  # noqa: PLC0415
     from kafka_segments.divergence.run_elect import run_elect  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -77,12 +73,7 @@ def _elect(
     )
     asked = CopyOptions(copies=absolute_copies(copies), now_ms=now, least=1, policies=policies)
     sources = tuple(map(absolute_uri, metadata))
-    with (
-        spark_session("kafka-segments divergence elect", root=ROOT) as spark,
-        few_rows(spark),
-        ExitStack() as caches,
-    ):
-        with progress(spark) as work:
-            found = run_elect(spark, asked, caches, work.reads, metadata=sources)
+    with verb_session("divergence elect") as verb:
+        found = run_elect(verb.spark, asked, verb.caches, verb.work.reads, metadata=sources)
         findings = print_elect(found, output)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE

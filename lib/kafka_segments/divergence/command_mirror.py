@@ -1,14 +1,12 @@
 """``divergence mirror``: compare a mirror that has offsets of its own with its source."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     output_option,
@@ -16,6 +14,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.divergence.copy_option import Options
 from kafka_segments.divergence.policy_options import history_option, load_policies
 from kafka_segments.retention.command_options import config_file_options
@@ -69,11 +68,8 @@ def _mirror(
     output: str,
     verbose: bool,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.report_mirror import print_mirror  # noqa: PLC0415
     from kafka_segments.divergence.run_mirror import MirrorOptions, run_mirror  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -86,12 +82,7 @@ def _mirror(
     asked = MirrorOptions(
         tuple(map(absolute_uri, sources)), tuple(map(absolute_uri, mirrors)), prefix, policies
     )
-    with (
-        spark_session("kafka-segments divergence mirror", root=ROOT) as spark,
-        few_rows(spark),
-        ExitStack() as caches,
-    ):
-        with progress(spark) as work:
-            found = run_mirror(spark, asked, caches, tell=work.reads)
+    with verb_session("divergence mirror") as verb:
+        found = run_mirror(verb.spark, asked, verb.caches, tell=verb.work.reads)
         findings = print_mirror(found, output)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE

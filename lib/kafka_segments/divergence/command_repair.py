@@ -1,7 +1,6 @@
 """``divergence repair``: make one whole log of damaged copies, in a new folder."""
 
 import os
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import click
 
 from kafka_segments.console.early import local_path
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     now_ms_option,
@@ -18,6 +16,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.divergence.policy_options import history_option, load_policies
 from kafka_segments.errors import UsageError
@@ -77,13 +76,10 @@ def _repair(
     output: str,
     verbose: bool,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.divergence.report_repair import print_repair  # noqa: PLC0415
     from kafka_segments.divergence.run_repair import run_repair  # noqa: PLC0415
     from kafka_segments.divergence.tasks_repair import RepairSettings  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     del verbose
     names = {name for name, _ in copies}
@@ -99,13 +95,8 @@ def _repair(
     )
     asked = CopyOptions(copies=absolute_copies(copies), now_ms=now, policies=policies)
     settings = RepairSettings(None if dry_run else str(target), logs, history, now)
-    with (
-        spark_session("kafka-segments divergence repair", root=ROOT) as spark,
-        few_rows(spark),
-        ExitStack() as caches,
-    ):
-        with progress(spark) as work:
-            rows = run_repair(spark, asked, caches, work.reads, settings=settings)
+    with verb_session("divergence repair") as verb:
+        rows = run_repair(verb.spark, asked, verb.caches, verb.work.reads, settings=settings)
         found = print_repair(rows, output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 

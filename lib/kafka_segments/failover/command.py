@@ -1,13 +1,13 @@
 """``search failover`` and ``search restore``: move a group, cut logs."""
 
-from contextlib import ExitStack
 from typing import Any
 
 import click
 
 from kafka_segments.broker_rules.versions import OLDEST_SEARCHED, parse_version
-from kafka_segments.console.options import ROOT, ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, clock, run
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.search.command_options import RESET_OFFSETS, log_options, of_release
 from kafka_segments.wire.moments import parse_point, parse_span
@@ -63,13 +63,10 @@ def _failover(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.search.named_logs import chosen_logs, refuse_absent  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -92,13 +89,8 @@ def _failover(
         most_record_bytes=most_record_bytes,
     )
     refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
-    with (
-        spark_session("kafka-segments search failover", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-        ExitStack() as caches,
-    ):
-        found = print_failover(run_failover(spark, asked, caches), output)
+    with verb_session("search failover", warehouse=asked.warehouse) as verb:
+        found = print_failover(run_failover(verb.spark, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -114,12 +106,9 @@ def _restore(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -130,11 +119,6 @@ def _restore(
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )
-    with (
-        spark_session("kafka-segments search restore", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-        ExitStack() as caches,
-    ):
-        found = print_restore(run_restore(spark, asked, caches), output)
+    with verb_session("search restore", warehouse=asked.warehouse) as verb:
+        found = print_restore(run_restore(verb.spark, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -1,6 +1,5 @@
 """``forensics``: what is wrong with the timestamps of producers."""
 
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     follow_links_option,
@@ -18,6 +16,7 @@ from kafka_segments.console.options import (
     source_option,
 )
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 
 
 @click.command(cls=Command)
@@ -48,13 +47,10 @@ def _forensics(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.forensics import report  # noqa: PLC0415
     from kafka_segments.forensics.decide import Admission  # noqa: PLC0415
     from kafka_segments.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415
     from kafka_segments.sources.little import hold_little  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     settings = load_settings(conf, pairs)
@@ -70,11 +66,7 @@ def _forensics(
     )
     print_found = report.print_refused if refused else report.print_forensics
     is_little = hold_little(asked.sources, follow_links=follow_links)
-    with (
-        spark_session("kafka-segments forensics", root=ROOT) as spark,
-        few_rows(spark) if is_little else nullcontext(),
-        progress(spark) as work,
-    ):
-        tell = work.reads if work.is_shown and not is_little else None
-        found = print_found(run_forensics(spark, asked, tell), output)
+    with verb_session("forensics", has_few=is_little) as verb:
+        tell = verb.work.reads if verb.work.is_shown and not is_little else None
+        found = print_found(run_forensics(verb.spark, asked, tell), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

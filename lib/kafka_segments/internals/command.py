@@ -1,13 +1,11 @@
 """``internals``: what a cluster wrote about itself, from its own topics' segments."""
 
-from contextlib import ExitStack
 from typing import Any
 
 import click
 
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     follow_links_option,
@@ -20,6 +18,7 @@ from kafka_segments.console.options import (
     with_options,
 )
 from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.command_groups import groups
 from kafka_segments.internals.command_tier import tier
@@ -119,13 +118,10 @@ def _read(
         raise UsageError("--at tells what tables have, and --dry-run writes none: leave one out")
     if not sources:
         require_tables(warehouse, ("internal_records",))
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.files import Origin  # noqa: PLC0415
     from kafka_segments.internals.report import print_internals, print_state  # noqa: PLC0415
     from kafka_segments.internals.run import InternalsOptions, run_internals  # noqa: PLC0415
     from kafka_segments.internals.run_metadata import StateOptions, run_state  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root, found = absolute_uri(warehouse), 0
@@ -137,18 +133,13 @@ def _read(
         follow_links=follow_links,
         most_vanished=most_vanished,
     )
-    with (
-        spark_session("kafka-segments internals", root=ROOT) as spark,
-        few_rows(spark, of=root),
-        progress(spark) as work,
-        ExitStack() as caches,
-    ):
+    with verb_session("internals", warehouse=root) as verb:
         if sources:
             asked = InternalsOptions(root, origin, dry_run)
-            reading = run_internals(spark, asked, caches, work.reads)
+            reading = run_internals(verb.spark, asked, verb.caches, verb.work.reads)
             found = print_internals(reading, output, is_shown=as_of is None)
         if as_of is not None:
-            print_state(run_state(spark, StateOptions(root, as_of, cluster)), output)
+            print_state(run_state(verb.spark, StateOptions(root, as_of, cluster)), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -173,22 +164,15 @@ def _changed(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report import print_changes  # noqa: PLC0415
     from kafka_segments.internals.run_metadata import ChangesOptions, run_changed  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     now = clock() if now_ms is None else now_ms
     since_ms = None if since is None else parse_point("--since", since, now_ms=now)
-    with (
-        spark_session("kafka-segments internals changed", root=ROOT) as spark,
-        few_rows(spark, of=root),
-        progress(spark),
-    ):
-        print_changes(run_changed(spark, ChangesOptions(root, since_ms, cluster)), output)
+    with verb_session("internals changed", warehouse=root) as verb:
+        print_changes(run_changed(verb.spark, ChangesOptions(root, since_ms, cluster)), output)
     return ExitStatus.DONE
 
 
@@ -208,15 +192,12 @@ def transactions(**options: Any) -> None:
 def _transactions(
     *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report import print_transactions  # noqa: PLC0415
     from kafka_segments.internals.run_transactions import (  # noqa: PLC0415
         TransactionsOptions,
         run_transactions,
     )
     from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
@@ -224,13 +205,8 @@ def _transactions(
     asked = TransactionsOptions(
         absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now
     )
-    with (
-        spark_session("kafka-segments internals transactions", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-        ExitStack() as caches,
-    ):
-        found = print_transactions(run_transactions(spark, asked, caches), output)
+    with verb_session("internals transactions", warehouse=asked.warehouse) as verb:
+        found = print_transactions(run_transactions(verb.spark, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 

@@ -6,7 +6,6 @@ import click
 
 from kafka_segments.broker_rules.group_records import OLDEST
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     kafka_version_option,
     output_option,
@@ -15,6 +14,7 @@ from kafka_segments.console.options import (
     with_options,
 )
 from kafka_segments.console.strict_options import INT, Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 
 
 @click.command(cls=Command, reads=("internal_records",))
@@ -61,21 +61,14 @@ def _groups(
 ) -> int:
     from kafka_segments.broker_rules.group_records import group_record_rules  # noqa: PLC0415
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.report_groups import print_groups  # noqa: PLC0415
     from kafka_segments.internals.run_groups import GroupsOptions, run_groups  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del verbose
     version = parse_version(kafka_version, oldest=OLDEST)
     rules = group_record_rules(version, is_new_coordinator=new_coordinator)
     asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)
-    with (
-        spark_session("kafka-segments internals groups", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-    ):
-        found = print_groups(run_groups(spark, asked), output)
+    with verb_session("internals groups", warehouse=asked.warehouse) as verb:
+        found = print_groups(run_groups(verb.spark, asked), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

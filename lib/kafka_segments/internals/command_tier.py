@@ -1,6 +1,5 @@
 """``internals tier``: compare what the cluster announced of tiered storage with its objects."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import click
 
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     follow_links_option,
@@ -18,6 +16,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import INT, Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 
 GRACE_MS = 3_600_000
@@ -109,7 +108,6 @@ def _tier(
     _refuse(sources, rebuild, not_copied=not_copied)
     if rebuild is None:  # lost records are rebuilt without any
         require_tables(warehouse, ("internal_records",))
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.internals.decide.tier_objects import rebuildable  # noqa: PLC0415
     from kafka_segments.internals.report_tier import (  # noqa: PLC0415
         print_gaps,
@@ -124,8 +122,6 @@ def _tier(
         run_tier,
         write_rebuilt,
     )
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     asked = TierOptions(
@@ -139,15 +135,10 @@ def _tier(
         follow_links=follow_links,
         is_dry=dry_run or rebuild is not None,
     )
-    with (
-        spark_session("kafka-segments internals tier", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-        ExitStack() as caches,
-    ):
+    with verb_session("internals tier", warehouse=asked.warehouse) as verb:
         if rebuild is not None and metadata_partitions is None:
-            metadata_partitions = partitions_of_topic(spark, asked.warehouse)
-        found = run_tier(spark, asked, caches, needs_records=rebuild is None)
+            metadata_partitions = partitions_of_topic(verb.spark, asked.warehouse)
+        found = run_tier(verb.spark, asked, verb.caches, needs_records=rebuild is None)
         if rebuild is not None:
             segments = found.objects.transform(rebuildable)
             if not dry_run:

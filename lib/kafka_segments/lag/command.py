@@ -1,13 +1,13 @@
 """``lag``: how far behind consumer groups are, in offsets and in time."""
 
-from contextlib import ExitStack
 from typing import Any
 
 import click
 
 from kafka_segments.broker_rules.versions import OLDEST_SEARCHED, parse_version
-from kafka_segments.console.options import ROOT, ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, clock, run
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.search.command_options import log_options, of_release
 from kafka_segments.wire.moments import parse_point
 
@@ -58,13 +58,10 @@ def _lag(
     at_ms = None if at is None else parse_point("--at", at, now_ms=now)
     if not is_share:
         refuse_without_offsets(root, cluster=choice["cluster"])
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.lag.report import print_lag, print_share_lag  # noqa: PLC0415
     from kafka_segments.lag.run import LagOptions, run_lag  # noqa: PLC0415
     from kafka_segments.lag.run_share import run_share_lag  # noqa: PLC0415
     from kafka_segments.search.log_tables import LogChoice  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     del verbose
     asked = LagOptions(
@@ -76,14 +73,9 @@ def _lag(
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )
-    with (
-        spark_session("kafka-segments lag", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-        ExitStack() as caches,
-    ):
+    with verb_session("lag", warehouse=asked.warehouse) as verb:
         if is_share:
-            found = print_share_lag(run_share_lag(spark, asked, caches), output)
+            found = print_share_lag(run_share_lag(verb.spark, asked, verb.caches), output)
         else:
-            found = print_lag(run_lag(spark, asked, caches), output)
+            found = print_lag(run_lag(verb.spark, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -1,12 +1,12 @@
 """``latency``: broker latency by topic and hour, from batch headers."""
 
-from contextlib import ExitStack
 from typing import Any
 
 import click
 
-from kafka_segments.console.options import ROOT, ExitStatus, run
+from kafka_segments.console.options import ExitStatus, run
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.search.command_options import log_options
 
 
@@ -25,21 +25,13 @@ def latency(**options: Any) -> None:
 def _latency(
     *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
     from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     del now_ms, verbose
     asked = LatencyOptions(absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice))
-    with (
-        spark_session("kafka-segments latency", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark) as work,
-        ExitStack() as caches,
-    ):
-        found = print_latency(run_latency(spark, asked, caches, work.reads), output)
+    with verb_session("latency", warehouse=asked.warehouse) as verb:
+        found = print_latency(run_latency(verb.spark, asked, verb.caches, verb.work.reads), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

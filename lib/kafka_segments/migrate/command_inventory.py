@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_segments.console.options import ROOT, ExitStatus, run
+from kafka_segments.console.options import ExitStatus, run
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.retention.command_options import decision_options, retention_options
 
@@ -47,14 +48,10 @@ def inventory(**options: Any) -> None:
 def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.gone_settings import gone_in_metadata  # noqa: PLC0415
     from kafka_segments.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
     from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     retention = retention_options(**options)
     of_files = _gone_settings(options["server_properties"], options["topic_configs"])
@@ -63,14 +60,10 @@ def _inventory(
         gone_settings=(*of_files, *gone_in_metadata(retention.configs)),
         decompresses=not headers_only,
     )
-    name, is_long = "kafka-segments migrate inventory", holds_much(asked.retention.warehouse)
-    print_retention_settings(asked.retention.warehouse, asked.retention.configs)
-    with (
-        spark_session(name, root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.retention.warehouse),
-        progress(spark),
-    ):
-        found = run_inventory(spark, asked, dry_run=dry_run)
+    root = asked.retention.warehouse
+    print_retention_settings(root, asked.retention.configs)
+    with verb_session("migrate inventory", warehouse=root, reads_all=True) as verb:
+        found = run_inventory(verb.spark, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
     return ExitStatus.FINDINGS if has_obstacles else ExitStatus.DONE
 

@@ -1,7 +1,6 @@
 """``migrate plan``: look at every segment and say what will be done."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,6 @@ import click
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     index_size_options,
@@ -19,6 +17,7 @@ from kafka_segments.console.options import (
     source_option,
 )
 from kafka_segments.console.strict_options import INT, Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.retention.command_options import of_clusters
 from kafka_segments.wire.moments import moment_text
@@ -90,15 +89,12 @@ def plan(**options: Any) -> None:
 
 
 def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.migrate.run_plan import run_plan  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = _asked(**options)
-    with spark_session("kafka-segments migrate plan", root=ROOT) as spark, ExitStack() as caches:
-        with progress(spark) as work:
-            made, planned = run_plan(spark, asked, caches, work.reads, dry_run=dry_run)
+    with verb_session("migrate plan", has_few=False) as verb:
+        made, planned = run_plan(verb.spark, asked, verb.caches, verb.work.reads, dry_run=dry_run)
         refused = print_plan(made, planned, output, dry_run=dry_run)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE
 

@@ -8,7 +8,6 @@ import click
 
 from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     now_ms_option,
@@ -17,6 +16,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.tables.outcomes import Outcome
 
 _Command = Callable[..., Any]
@@ -120,15 +120,12 @@ def _step(
 
     moment, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
     require_plan(root, "migration_plans", plan_id)
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.migrate import run_steps  # noqa: PLC0415
     from kafka_segments.migrate.report_steps import print_steps  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = run_steps.StepOptions(root, plan_id, moment, **options)
-    with spark_session(f"kafka-segments migrate {step}", root=ROOT) as spark:
-        with progress(spark) as work:
-            steps = getattr(run_steps, f"run_{step}")(spark, asked, work.reads)
+    with verb_session(f"migrate {step}", has_few=False) as verb:
+        steps = getattr(run_steps, f"run_{step}")(verb.spark, asked, verb.work.reads)
         counts = print_steps(steps, output)
     return exit_status(counts)
 

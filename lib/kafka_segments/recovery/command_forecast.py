@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     follow_links_option,
     optional_source_option,
@@ -15,6 +14,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def _forecast(
 
 
 def _of_tables(warehouse: str, options: "ForecastOptions") -> "Forecast":
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.run_tables import run_forecast_tables  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
-    with spark_session("kafka-segments recovery forecast", root=ROOT) as spark, progress(spark):
-        return run_forecast_tables(spark, options, warehouse=warehouse)
+    with verb_session("recovery forecast", has_few=False) as verb:
+        return run_forecast_tables(verb.spark, options, warehouse=warehouse)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     clock,
     index_size_options,
     load_settings,
@@ -19,6 +18,7 @@ from kafka_segments.console.options import (
     with_options,
 )
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.spark.java import require_java
 
 if TYPE_CHECKING:
@@ -164,15 +164,13 @@ def _kit(
 
 
 def _kit_on_spark(work: "KitWork", options: "KitOptions", moment: int, output: str) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.recovery.report_kit import print_kit  # noqa: PLC0415
     from kafka_segments.recovery.run_kit import run_kit  # noqa: PLC0415
     from kafka_segments.recovery.tasks_kit import SparkReader  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     require_java()
-    with spark_session("kafka-segments recovery kit", root=ROOT) as spark, progress(spark) as told:
-        read = SparkReader(spark, told.reads)
+    with verb_session("recovery kit", has_few=False) as verb:
+        read = SparkReader(verb.spark, verb.work.reads)
         return print_kit(
             run_kit(options, work=work, read=read, made_ms=moment), work, output, by="Spark"
         )

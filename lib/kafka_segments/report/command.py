@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     now_ms_option,
@@ -14,6 +13,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 
 
 @click.command(cls=Command, reads=("segments", "runs"))
@@ -32,22 +32,13 @@ def report(**options: Any) -> None:
 
 
 def _report(*, warehouse: str, out: str, now_ms: int | None, output: str, **_: Any) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.report.report import print_report  # noqa: PLC0415
     from kafka_segments.report.run import ReportOptions, run_report  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     target = absolute_uri(out)
     asked = ReportOptions(absolute_uri(warehouse), clock() if now_ms is None else now_ms)
-    is_long = holds_much(asked.warehouse)
-    with (
-        spark_session("kafka-segments report", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-    ):
-        data = run_report(spark, asked)
+    with verb_session("report", warehouse=asked.warehouse, reads_all=True) as verb:
+        data = run_report(verb.spark, asked)
     print_report(data, target, output)
     return ExitStatus.DONE

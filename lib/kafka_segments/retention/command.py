@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ROOT, ExitStatus, run
+from kafka_segments.console.options import ExitStatus, run
 from kafka_segments.console.strict_options import Group
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.retention.command_options import decision_options, log_of, retention_options
 from kafka_segments.retention.command_plan import apply, plan, rollback
@@ -57,41 +58,30 @@ for command in (plan, apply, rollback):
 
 
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report import print_retention, print_what_if  # noqa: PLC0415
     from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.retention.run import run_retention, run_what_if  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
-    is_long = holds_much(asked.warehouse)
     print_retention_settings(asked.warehouse, asked.configs)
-    with (
-        spark_session("kafka-segments retention", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-    ):
+    with verb_session("retention", warehouse=asked.warehouse, reads_all=True) as verb:
         if grid:
-            print_what_if(run_what_if(spark, asked, grid), output)
+            print_what_if(run_what_if(verb.spark, asked, grid), output)
         else:
-            print_retention(run_retention(spark, asked, dry_run=dry_run), output)
+            print_retention(run_retention(verb.spark, asked, dry_run=dry_run), output)
     return ExitStatus.DONE
 
 
 def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
-    from kafka_segments.console.output import print_rows, progress  # noqa: PLC0415
+    from kafka_segments.console.output import print_rows  # noqa: PLC0415
     from kafka_segments.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,
         print_explain,
     )
     from kafka_segments.retention.run import run_explain  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.tables.logs_known import partitions_known  # noqa: PLC0415
     from kafka_segments.tables.missing import require_names  # noqa: PLC0415
 
@@ -101,12 +91,8 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         logs = (f"{one.topic}-{one.partition}" for one in known)
         named = f"{folder.topic}-{folder.partition}"
         require_names(asked.warehouse, "segments of", (named,), logs)
-    with (
-        spark_session("kafka-segments retention explain", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-    ):
-        decided = run_explain(spark, asked, topic=folder.topic, partition=folder.partition)
+    with verb_session("retention explain", warehouse=asked.warehouse) as verb:
+        decided = run_explain(verb.spark, asked, topic=folder.topic, partition=folder.partition)
         if output != "table":
             print_rows(decided, output)
             return ExitStatus.DONE

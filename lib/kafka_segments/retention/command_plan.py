@@ -8,13 +8,13 @@ import click
 
 from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     output_option,
     run,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.retention.command_options import decision_options, retention_options
 
 
@@ -74,29 +74,21 @@ def rollback(**options: Any) -> None:
 
 
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.retention.run_plan import run_plan  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     asked = retention_options(**options)
-    name, is_long = "kafka-segments retention plan", holds_much(asked.warehouse)
     print_retention_settings(asked.warehouse, asked.configs)
-    with (
-        spark_session(name, root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark) as work,
-    ):
+    session = verb_session("retention plan", warehouse=asked.warehouse, reads_all=True)
+    with session as verb:
         plan_id, planned = run_plan(
-            spark,
+            verb.spark,
             asked,
             has_digests=has_digests,
             dry_run=dry_run,
-            tell=work.reads,
-            tell_read=work.has_read,
+            tell=verb.work.reads,
+            tell_read=verb.work.has_read,
         )
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
     return ExitStatus.FINDINGS if problems else ExitStatus.DONE
@@ -112,17 +104,15 @@ def _move(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     require_plan(root, "retention_plans", plan_id)
     from kafka_segments.retention import run_plan as steps  # noqa: PLC0415
     from kafka_segments.retention.report_plan import print_moves  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
-    with spark_session("kafka-segments retention", root=ROOT) as spark, progress(spark):
-        moves = getattr(steps, run_step)(spark, asked)
+    with verb_session("retention", has_few=False) as verb:
+        moves = getattr(steps, run_step)(verb.spark, asked)
         refused = print_moves(moves, output, execute=execute)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE

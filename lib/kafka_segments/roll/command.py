@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     kafka_version_option,
@@ -15,6 +14,7 @@ from kafka_segments.console.options import (
     shared_options,
 )
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
 
@@ -84,15 +84,11 @@ def _roll(
     **append: Any,
 ) -> int:
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.roll.decide.rules import RollRules  # noqa: PLC0415
     from kafka_segments.roll.report import print_roll, print_what_if  # noqa: PLC0415
     from kafka_segments.roll.run import RollOptions, run_roll, run_what_if  # noqa: PLC0415
     from kafka_segments.settings import CutConfig, settings_grid  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     settings = load_settings(conf, pairs)
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
@@ -110,14 +106,9 @@ def _roll(
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)
-    is_long = holds_much(asked.warehouse)
-    with (
-        spark_session("kafka-segments roll", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-    ):
+    with verb_session("roll", warehouse=asked.warehouse, reads_all=True) as verb:
         if grid:
-            print_what_if(run_what_if(spark, asked, grid), output, asked.configs)
+            print_what_if(run_what_if(verb.spark, asked, grid), output, asked.configs)
         else:
-            print_roll(run_roll(spark, asked, dry_run=dry_run), output, asked.configs)
+            print_roll(run_roll(verb.spark, asked, dry_run=dry_run), output, asked.configs)
     return ExitStatus.DONE

@@ -1,6 +1,5 @@
 """``search``: find offsets for timestamps."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,12 @@ import click
 
 from kafka_segments.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     run,
 )
 from kafka_segments.console.strict_options import Group
+from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.search.command_options import RESET_OFFSETS, log_options, of_release
 from kafka_segments.wire.moments import parse_moment, parse_span
@@ -128,14 +127,11 @@ def _offsets(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
-    from kafka_segments.console.output import progress  # noqa: PLC0415
     from kafka_segments.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.search.report import print_search  # noqa: PLC0415
     from kafka_segments.search.run import SearchOptions, run_search  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.tables.sizes import asks_much, holds_much  # noqa: PLC0415
+    from kafka_segments.tables.sizes import asks_much  # noqa: PLC0415
 
     asked = SearchOptions(
         warehouse=absolute_uri(warehouse),
@@ -149,14 +145,9 @@ def _offsets(
         is_of_partitions=output == RESET_OFFSETS,
     )
     has_many = asked.questions is not None and asks_much(asked.questions)
-    is_long = has_many or holds_much(asked.warehouse)
-    with (
-        spark_session("kafka-segments search", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=asked.warehouse),
-        progress(spark),
-        ExitStack() as caches,
-    ):
-        found = print_search(run_search(spark, asked, caches), output)
+    session = verb_session("search", warehouse=asked.warehouse, reads_all=True, is_long=has_many)
+    with session as verb:
+        found = print_search(run_search(verb.spark, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 

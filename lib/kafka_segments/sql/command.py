@@ -7,7 +7,6 @@ import click
 
 from kafka_segments.console.early import ANY_TABLE
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     output_option,
@@ -15,6 +14,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import MOMENT_MS, Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
 
 
 @click.command(cls=Command, reads=(ANY_TABLE,))
@@ -46,9 +46,6 @@ def sql(**options: Any) -> None:
 
 
 def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.sql.report import print_sql  # noqa: PLC0415
     from kafka_segments.sql.run import SqlOptions, confined, refuse_early, run_sql  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
@@ -58,12 +55,8 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
     asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
     refuse_early(asked)
-    with (
-        spark_session("kafka-segments sql", root=ROOT) as spark,
-        few_rows(spark, of=asked.warehouse, runs_any_query=True),
-        progress(spark),
-    ):
-        rows = run_sql(spark, asked)
-        with confined(spark):
+    with verb_session("sql", warehouse=asked.warehouse, runs_any_query=True) as verb:
+        rows = run_sql(verb.spark, asked)
+        with confined(verb.spark):
             print_sql(rows, output)
     return ExitStatus.DONE

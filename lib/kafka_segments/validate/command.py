@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
-    ROOT,
     ExitStatus,
     clock,
     load_settings,
@@ -17,6 +16,7 @@ from kafka_segments.console.options import (
     shared_options,
 )
 from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
 
 _SEVERITIES = ("fatal", "warning", "info")
 
@@ -62,12 +62,8 @@ def _validate(
     **_: Any,
 ) -> int:
     load_settings(conf, pairs)  # none is needed, but what cannot be meant is said
-    from kafka_segments.console.output import progress  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri, place  # noqa: PLC0415
     from kafka_segments.storage.publishing import publish  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
     from kafka_segments.validate import report  # noqa: PLC0415
     from kafka_segments.validate.decide.checks import Severity  # noqa: PLC0415
     from kafka_segments.validate.page import PAGE, render_validation  # noqa: PLC0415
@@ -77,13 +73,8 @@ def _validate(
     docs_folder = None if docs_dir is None else absolute_uri(docs_dir)
     asked = ValidateOptions(root, moment, docs_folder)
     _import_meanwhile("kafka_segments.validate.checkpoint")
-    is_long = holds_much(root)
-    with (
-        spark_session("kafka-segments validate", root=ROOT, is_long=is_long) as spark,
-        few_rows(spark, of=root),
-    ):
-        with progress(spark):
-            validation = run_validate(spark, asked, dry_run=dry_run)
+    with verb_session("validate", warehouse=root, reads_all=True) as verb:
+        validation = run_validate(verb.spark, asked, dry_run=dry_run)
         report.print_validate(validation, output)
         page = None
         if validation.docs_folder is not None:

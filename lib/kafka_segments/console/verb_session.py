@@ -1,0 +1,60 @@
+"""The session in which a verb works: Spark's, what it shows of its reading, what it keeps."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_segments.console.options import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_segments.console.bar import ReadProgress
+
+
+class VerbSession(NamedTuple):
+    """Spark's session, the progress of what is read, and what is persisted until the verb ends."""
+
+    spark: "SparkSession"
+    work: "ReadProgress"
+    caches: ExitStack
+
+
+@contextmanager
+def verb_session(
+    verb: str,
+    *,
+    warehouse: str | None = None,
+    reads_all: bool = False,
+    is_long: bool = False,
+    has_few: bool = True,
+    runs_any_query: bool = False,
+) -> Iterator[VerbSession]:
+    """Yield the session of a verb; nothing of Spark is imported before.
+
+    Args:
+        verb: its name, as Spark's pages show it.
+        warehouse: the tables that it works on; None: none.
+        reads_all: it reads whole tables, which takes minutes where they are large.
+        is_long: it takes minutes for another reason.
+        has_few: what it reads are few rows until it meets a large table, see ``few_rows``.
+        runs_any_query: its queries are a person's, see ``few_rows``.
+
+    Raises:
+        UsageError: there can be no session, see ``spark_session``.
+        SparkEndedError: Spark's JVM did not start, or it ended.
+    """
+    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
+    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
+
+    if reads_all and warehouse is not None:
+        is_long = is_long or holds_much(warehouse)
+    with ExitStack() as ends:
+        session = spark_session(f"kafka-segments {verb}", root=ROOT, is_long=is_long)
+        spark = ends.enter_context(session)
+        if has_few:
+            ends.enter_context(few_rows(spark, of=warehouse, runs_any_query=runs_any_query))
+        work = ends.enter_context(progress(spark))
+        yield VerbSession(spark, work, ends.enter_context(ExitStack()))
