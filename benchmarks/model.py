@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sections import Section
 
 from kafka_segments.build.first_looks import LOOKS_AT_ONCE
-from kafka_segments.storage.pace import LARGEST_READ_BYTES
+from kafka_segments.storage.range_concurrency import LARGEST_READ_BYTES
 
 Figures = Mapping[str, Mapping[str, float]]
 CORES = 500

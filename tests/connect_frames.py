@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from connect_client import CountedCalls
 from kafka_segments.spark.collected import collect_together
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.spark.held import held
-from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
+from kafka_segments.spark.local_rows import frame_of_rows, local_rows, rows_in_driver
 from kafka_segments.spark.session import spark_session
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
@@ -46,7 +46,7 @@ def _of_rows(spark: SparkSession) -> dict[str, Any]:
     columns = StructType.fromDDL(COLUMNS)
     local, none = local_rows(spark, ROWS, columns), local_rows(spark, [], columns)
     texts = pa.table({"text": pa.array([f"{number:060}" for number in range(MANY)])})
-    long = frame_of_known(spark, texts, StructType.fromDDL("text string"))
+    long = frame_of_rows(spark, texts, StructType.fromDDL("text string"))
     return {
         "are as given": local.collect() == spark.createDataFrame(ROWS, columns).collect(),
         "have their types": [frame.schema == columns for frame in (local, none)],
@@ -58,8 +58,8 @@ def _of_rows(spark: SparkSession) -> dict[str, Any]:
 def _of_held(spark: SparkSession, counted: CountedCalls) -> dict[str, Any]:
     with few_rows(spark):
         before = counted.calls
-        found = held(spark.range(3).selectExpr("id", "CAST(id AS string) AS text"))
-        kept = known_rows(found)
+        found = computed_once(spark.range(3).selectExpr("id", "CAST(id AS string) AS text"))
+        kept = rows_in_driver(found)
         return {
             "calls": counted.calls - before,
             "rows": None if kept is None else kept.to_pylist(),

@@ -15,7 +15,7 @@ from pyspark import daemon
 
 from kafka_segments.build import tasks
 from kafka_segments.build.entry_files import EntryFiles
-from kafka_segments.storage import in_turn
+from kafka_segments.storage import files_ahead as in_turn
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 
 FAULTS = Path(os.environ["FAULTS"])

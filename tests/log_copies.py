@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece, Divergence, HeldEpoch
+from kafka_segments.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.divergence.decide.logs import compare_log
-from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.keyed_records import KeyedLogs
 from kafka_segments.divergence.log_files import CopyFiles, Open, WholeSegment
 from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges

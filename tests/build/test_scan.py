@@ -12,7 +12,7 @@ from kafka_segments.build import scanner as scan
 from kafka_segments.build import segment_values
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
-from kafka_segments.storage import in_turn
+from kafka_segments.storage import files_ahead as in_turn
 from kafka_segments.storage.files import OpenSegment, Place, open_segment
 from kafka_segments.storage.index_files import IndexOutput
 from strategies import v2_batch

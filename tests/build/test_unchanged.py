@@ -32,7 +32,7 @@ from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.sources import kinds
 from kafka_segments.sources import list as listing
 from kafka_segments.sources.broker_identity import with_broker
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.spark.few_rows import has_few_rows
 from kafka_segments.spark.local_rows import arrow_schema, local_rows
 from kafka_segments.spark.packing import Load

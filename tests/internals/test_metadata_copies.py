@@ -14,7 +14,7 @@ from kafka_segments.internals.quorum import parse_quorum_state
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.tables.catalog import METADATA_CONFIGS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_held import metadata_problems
+from kafka_segments.tables.metadata_in_tables import metadata_problems
 
 pytestmark = pytest.mark.spark
 KNOWN = [made.topic("t", 1), made.config("t", "retention.ms", "9")]

@@ -32,7 +32,7 @@ from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.run import InternalsOptions, run_internals
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.metadata_configs import read_metadata_configs
-from kafka_segments.tables.metadata_held import clusters_with_metadata
+from kafka_segments.tables.metadata_in_tables import clusters_with_metadata
 from kafka_segments.tables.metadata_topics import read_metadata_topics
 from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 

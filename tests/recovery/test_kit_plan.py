@@ -8,7 +8,7 @@ import pytest
 from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
 from kafka_segments.sources import kinds
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.wire.checkpoints import EpochStart
 
 BASES = (0, 10, 20, 30)

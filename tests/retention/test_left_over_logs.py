@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.tables.catalog import METADATA_PARTITIONS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.logs_known import KnownLog, logs_of_topics
+from kafka_segments.tables.logs_in_tables import KnownLog, logs_of_topics
 from kafka_segments.tables.schemas import schema
 from kafka_segments.wire.topic_ids import encode_partition_metadata
 

@@ -7,7 +7,7 @@ import pytest
 from kafka_segments.errors import UsageError
 from kafka_segments.search import named_logs
 from kafka_segments.search.named_logs import chosen_logs, refuse_absent
-from kafka_segments.tables.logs_known import KnownPartition
+from kafka_segments.tables.logs_in_tables import KnownPartition
 
 KNOWN = {
     KnownPartition("a", "orders", 1, 0),

@@ -15,7 +15,7 @@ from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.segments.format_files import Around
 from kafka_segments.sources import kinds
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput

@@ -9,7 +9,7 @@ import pytest
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import walk
 from kafka_segments.sources.kinds import UNLISTED
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import UnlistedFolder, find_segments, list_folders
 

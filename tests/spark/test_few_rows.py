@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.spark import few_rows as rooms
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows, map_few
-from kafka_segments.spark.held import held
 
 COLUMNS = StructType([StructField("id", LongType()), StructField("process", LongType())])
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 
-def _processes(rows: DataFrame, *, most_here: int = rooms.MOST_HERE) -> set[int]:
+def _processes(rows: DataFrame, *, most_in_driver: int = rooms.MOST_IN_DRIVER) -> set[int]:
     """Return the processes that map rows; what maps them is sent to workers as it is."""
 
     def with_process(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -24,7 +24,7 @@ def _processes(rows: DataFrame, *, most_here: int = rooms.MOST_HERE) -> set[int]
             processes = pa.array([os.getpid()] * len(batch), pa.int64())
             yield pa.RecordBatch.from_arrays([batch["id"], processes], ["id", "process"])
 
-    found = map_few(rows, with_process, COLUMNS, most_here=most_here, spread=True)
+    found = map_few(rows, with_process, COLUMNS, most_in_driver=most_in_driver, spread=True)
     assert found.schema == COLUMNS
     values = found.collect()
     assert sorted(row["id"] for row in values) == [0, 1, 2]
@@ -37,7 +37,7 @@ def test_few_rows_are_mapped_in_the_driver_and_others_by_workers(spark: SparkSes
     assert os.getpid() not in _processes(rows)
     with few_rows(spark):
         assert _processes(rows) == {os.getpid()}
-        assert os.getpid() not in _processes(rows, most_here=2)
+        assert os.getpid() not in _processes(rows, most_in_driver=2)
 
 
 def test_no_rows_are_mapped_to_none(spark: SparkSession) -> None:
@@ -61,10 +61,10 @@ def test_what_is_held_is_what_it_was_then_and_one_task_has_it(spark: SparkSessio
     rows = spark.range(100).selectExpr("id", "uuid() AS drawn").repartition(4)
 
     with few_rows(spark):
-        found = held(rows)
+        found = computed_once(rows)
         assert found.collect() == found.collect()
         assert found.rdd.getNumPartitions() == 1
         expect_many_rows(spark)
-        cached = held(rows)
+        cached = computed_once(rows)
         assert cached.storageLevel.useMemory
         cached.unpersist()

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafka_segments.spark.local_rows import arrow_rows, frame_of_known, known_rows, local_rows
+from kafka_segments.spark.local_rows import arrow_rows, frame_of_rows, local_rows, rows_in_driver
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
 MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456, dt.UTC)
@@ -37,10 +37,10 @@ def test_rows_that_a_frame_was_made_of_are_found_again_without_a_query(
 ) -> None:
     rows = pa.table({"n": pa.array(range(100), pa.int64())})
 
-    frame = frame_of_known(spark, rows, StructType.fromDDL("n long"))
+    frame = frame_of_rows(spark, rows, StructType.fromDDL("n long"))
 
-    assert known_rows(frame) is rows
-    assert known_rows(frame.where("n > 1")) is None
+    assert rows_in_driver(frame) is rows
+    assert rows_in_driver(frame.where("n > 1")) is None
     assert [row["n"] for row in frame.collect()] == list(range(100))
     assert frame.rdd.getNumPartitions() == 1
 

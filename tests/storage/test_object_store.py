@@ -20,8 +20,8 @@ from kafka_segments.sources.walk import find_segments
 from kafka_segments.storage import stores
 from kafka_segments.storage.files import absolute_uri, open_segment, place, read_whole
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.storage.pace import LARGEST_READ_BYTES
 from kafka_segments.storage.publishing import publish
+from kafka_segments.storage.range_concurrency import LARGEST_READ_BYTES
 
 MIB = 1024 * 1024
 BASE = 1000

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from kafka_segments.storage import read_ahead
-from kafka_segments.storage.pace import (
+from kafka_segments.storage.range_concurrency import (
     LARGEST_READ_BYTES,
     MOST_ASKED_BYTES,
     MOST_AT_ONCE,

@@ -30,10 +30,10 @@ from kafka_segments.storage import delta_append, delta_merge
 from kafka_segments.storage.delta_append import append_rows
 from kafka_segments.storage.delta_create import create_table
 from kafka_segments.storage.delta_metadata import change_metadata, publish_commit, read_metadata
-from kafka_segments.tables import at_once
-from kafka_segments.tables.at_once import is_small, merge_at_once
+from kafka_segments.tables import small_tables as at_once
 from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.small_tables import is_small, merge_small
 from kafka_segments.tables.upgrades import with_new_columns
 from ready_builds import ReadyBuild
 
@@ -69,7 +69,7 @@ def _made(
 
 
 def _merge(uri: str, *rows: Row) -> bool:
-    return merge_at_once(uri, _rows(*rows), keys=["id"], deleted="gone")
+    return merge_small(uri, _rows(*rows), keys=["id"], deleted="gone")
 
 
 def _names(uri: str) -> dict[int, str | None]:
@@ -201,7 +201,7 @@ def test_what_it_does_not_know_is_left_to_delta(
     }.get(why, _rows({"id": 1}))
     before = _files(uri)
 
-    assert not merge_at_once(uri, rows, keys=["share" if why == "double" else "id"])
+    assert not merge_small(uri, rows, keys=["share" if why == "double" else "id"])
 
     assert _files(uri) == before
     assert is_small(uri) is (not why.isupper() and why != "nowhere")

@@ -20,8 +20,8 @@ from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.run import RetentionOptions
 from kafka_segments.settings import Settings
 from kafka_segments.spark import packing
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.few_rows import few_rows, has_few_rows
-from kafka_segments.spark.held import held_if_few
 from kafka_segments.tables.catalog import BUILD_TABLES, OFFSET_INDEX, RUNS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.topic_configs import TopicConfigs
@@ -138,7 +138,7 @@ def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_
             patched.setattr(packing, "_LITTLE_BYTES", 0)
             patched.setattr(entry_files, "MOST_ROWS", 0)
             if kind == "tasks":
-                patched.setattr(run, "MOST_HERE", 0)
+                patched.setattr(run, "MOST_IN_DRIVER", 0)
             return made(kind)
 
     here = made("here")
@@ -187,10 +187,10 @@ def test_what_is_held_keeps_its_values_and_types(spark: SparkSession) -> None:
         " cast(null AS string) AS text, map('k', id) AS map FROM range(5)"
     )
     with few_rows(spark):
-        held, none = held_if_few(frame), held_if_few(frame.where("id > 5"))
+        held, none = collected_if_few(frame), collected_if_few(frame.where("id > 5"))
 
         assert held.schema == frame.schema
         assert held.collect() == frame.collect()
         assert none.schema == frame.schema
         assert none.collect() == []
-    assert held_if_few(frame) is frame
+    assert collected_if_few(frame) is frame

@@ -15,8 +15,8 @@ from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
 from kafka_segments.rows.datasource import load_of
 from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.sources.segment_files import with_digests, with_segment_files
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.few_rows import expect_many_rows
-from kafka_segments.spark.held import held_if_few
 from kafka_segments.spark.packing import Load
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from rows_of import frame
@@ -141,7 +141,7 @@ def test_files_of_internal_topics_are_shared_out_by_bytes(
 def test_digests_are_told_by_the_driver_or_by_tasks(
     spark: SparkSession, disk: Path, told: Told
 ) -> None:
-    listed = held_if_few(with_segment_files(_rows(spark, disk)))
+    listed = collected_if_few(with_segment_files(_rows(spark, disk)))
     here = with_digests(listed, tell=told.reads, tell_read=told.has_read).collect()
     expect_many_rows(spark)
     there = with_digests(listed, tell=told.reads, tell_read=told.has_read).collect()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.audit.decide.listed import choose_folders, choose_segments
+from kafka_segments.audit.decide.chosen_files import choose_folders, choose_segments
 from kafka_segments.audit.decide.tiered_breaks import decide_breaks
 from kafka_segments.audit.tasks import AuditScope, audit_segments
 from kafka_segments.audit.tasks_folders import audit_folders
@@ -19,15 +19,15 @@ from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import with_broker
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.computed_once import computed_once, in_one_task
 from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows
-from kafka_segments.spark.held import held, in_one_task
-from kafka_segments.spark.local_rows import known_rows
+from kafka_segments.spark.local_rows import rows_in_driver
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.tables.schemas import schema
-from kafka_segments.tables.stamps import stamp_of
 from kafka_segments.topic_sizes import TopicSizes
 
 _SCHEMA = "index_audits.v1"
@@ -99,17 +99,17 @@ def run_audit(
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
     segments = listed.transform(identify).transform(choose_segments)
-    judged = held(segments.transform(audit_segments(scope, load, tasks=tasks)), caches)
+    judged = computed_once(segments.transform(audit_segments(scope, load, tasks=tasks)), caches)
     folders = listed.transform(choose_folders).transform(identify)
     audited = (
         judged.where("unfolded IS NULL")
         .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
     )
-    known = known_rows(judged)
+    known = rows_in_driver(judged)
     if known is None or known["end_offset"].null_count < len(known):  # else nothing is tiered
         audited = audited.unionByName(judged.transform(decide_breaks))
-    rows = held(
+    rows = computed_once(
         audited.withColumns(
             {
                 "kafka_version": F.lit(".".join(map(str, options.version))),

@@ -30,7 +30,7 @@ from kafka_segments.index.recovery import SegmentRecoverer
 from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.segment import DamageKind, SegmentRecovery
 from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.spark.few_rows import MOST_HERE, map_few
+from kafka_segments.spark.few_rows import MOST_IN_DRIVER, map_few
 from kafka_segments.spark.packing import Load, pack_segments
 from kafka_segments.storage.files import (
     OpenSegment,
@@ -240,7 +240,7 @@ def audit_segments(scope: AuditScope, load: Load, *, tasks: int) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         given = segments.select(*SEGMENT_COLUMNS)
-        if load.segments <= MOST_HERE and load.bytes <= _MOST_BYTES_HERE:
+        if load.segments <= MOST_IN_DRIVER and load.bytes <= _MOST_BYTES_HERE:
             return map_few(given, on_task, AUDITED)
         return given.transform(pack_segments(load, tasks=tasks)).mapInArrow(on_task, AUDITED)
 

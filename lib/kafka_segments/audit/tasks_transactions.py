@@ -19,7 +19,7 @@ from kafka_segments.broker_rules.versions import Version
 from kafka_segments.index.segment import SegmentSummary
 from kafka_segments.index.segment_fold import SegmentFold
 from kafka_segments.spark.few_rows import map_few
-from kafka_segments.spark.local_rows import frame_of_known, known_rows
+from kafka_segments.spark.local_rows import frame_of_rows, rows_in_driver
 from kafka_segments.tables.keys import Transform
 
 _LOG = ("source", "relative_path")
@@ -77,14 +77,14 @@ def fold_transactions(version: Version) -> Transform:
         yield from to_batches(rows_of(batches), to_arrow_schema(AUDITED))
 
     def transform(audited: DataFrame) -> DataFrame:
-        known = known_rows(audited)
+        known = rows_in_driver(audited)
         if known is None:
             rows = audited.where("unfolded IS NOT NULL").repartition(*_LOG)
             rows = rows.sortWithinPartitions(*_LOG, "base_offset")
         else:
             here = known.filter(known["unfolded"].is_valid())
             here = here.sort_by([(name, "ascending") for name in (*_LOG, "base_offset")])
-            rows = frame_of_known(audited.sparkSession, here, audited.schema)
+            rows = frame_of_rows(audited.sparkSession, here, audited.schema)
         return map_few(rows, on_task, AUDITED)
 
     return transform

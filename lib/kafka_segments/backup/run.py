@@ -31,7 +31,7 @@ from kafka_segments.divergence.decide.frames import chosen_segments
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.run import Compared, run_divergence
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 
 BACKUP = "backup"
@@ -95,7 +95,7 @@ def run_backup(
     is_given = moment_ms is not None
     asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
     needed = asked.where(F.col("copy") != BACKUP) if is_given else asked
-    last = held(_with_timestamps(needed), caches)
+    last = computed_once(_with_timestamps(needed), caches)
     moment = Moment(_moment_ms(listed, last) if moment_ms is None else moment_ms, is_given)
     behind = _with_timestamps(found.segments.transform(next_batches(ends, found.read)))
     marks = copies.where(F.col("copy") == BACKUP).select(*LOG, "high_watermark")
@@ -107,7 +107,7 @@ def run_backup(
     missing = absent.transform(missing_logs(first, noted, moment=moment))
     judge = judged_logs(logs, copies, missing, judged, differences, backup=BACKUP)
     missed = missed_ranges(copies, judged, backup=BACKUP)
-    rows = held(differences.transform(missed).transform(judge), caches)
+    rows = computed_once(differences.transform(missed).transform(judge), caches)
     verdicts = rows.groupBy("verdict").agg(F.count("*").alias("logs")).collect()
     counts = {row["verdict"]: row["logs"] for row in verdicts}
     only_there = only_in_backup(logs, backup=BACKUP).count()

@@ -12,7 +12,7 @@ from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.missing import Lost, refuse_lost
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.delta_log import last_version

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.index.segment import Entries
 from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows, has_few_rows
-from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_rows
 from kafka_segments.storage.delta_append import MEETS_CONSTRAINTS
 from kafka_segments.storage.durable_files import sync_file
 from kafka_segments.storage.files import Place, place
@@ -69,7 +69,7 @@ class EntryParts:
             if sum(_footer(file).num_rows for file in files) <= MOST_ROWS:
                 found = [_read_file(place(file)) for file in files]
                 empty = arrow_schema(table.schema).empty_table()
-                return frame_of_known(
+                return frame_of_rows(
                     self._spark, pa.concat_tables(found) if found else empty, table.schema
                 )
             expect_many_rows(self._spark)

@@ -14,7 +14,7 @@ from kafka_segments.build.tasks_folding import SUMMARY, fold_logs
 from kafka_segments.index.log import RecoveryMode
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.tables.keys import LOG_KEYS
 
 
@@ -51,7 +51,7 @@ def fold_changed_logs(
         sources=options.sources,
         output=options.index_output(run_id),
     )
-    verdicts = held(segments.transform(fold_logs(fold)), caches)
+    verdicts = computed_once(segments.transform(fold_logs(fold)), caches)
     counts = verdicts.agg(F.count("*"), F.count("log_damage")).first()
     segments_folded, withheld = counts or (0, 0)
     if not segments_folded:

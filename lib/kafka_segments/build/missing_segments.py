@@ -15,7 +15,7 @@ from kafka_segments.build.planning import BuildWork
 from kafka_segments.index.segment import DamageKind
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below
-from kafka_segments.spark.local_rows import known_rows
+from kafka_segments.spark.local_rows import rows_in_driver
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.delta import Warehouse
@@ -25,7 +25,7 @@ _ASKED = (
     *LOG_KEYS,
     *("base_offset", "path", "next_offset", "record_count", "damage", "vanished_at"),
 )
-_MOST_HERE = 1_500_000
+_MOST_IN_DRIVER = 1_500_000
 
 
 class MissingSegment(NamedTuple):
@@ -63,13 +63,13 @@ def find_missing(
         )
         for row in _log_dirs(work.listed)
     }
-    found = warehouse.columns_here(SEGMENTS, _ASKED, most_rows=_MOST_HERE)
+    found = warehouse.columns_in_driver(SEGMENTS, _ASKED, most_rows=_MOST_IN_DRIVER)
     pairs = _of_spark(warehouse, options) if found is None else _of_rows(found[0], options)
     return tuple(_missing(pairs, noted))
 
 
 def _log_dirs(listed: DataFrame) -> list[dict[str, Any]]:
-    rows = known_rows(listed)
+    rows = rows_in_driver(listed)
     if rows is not None:
         found: list[dict[str, Any]] = rows.filter(pc.equal(rows["kind"], kinds.LOG_DIR)).to_pylist()
         return found

@@ -26,9 +26,9 @@ from kafka_segments.sources.list import (
     sources_without_segments,
 )
 from kafka_segments.sources.missing import Lost, refuse_lost
-from kafka_segments.spark.few_rows import MOST_ROWS, can_work_here, expect_many_rows
-from kafka_segments.spark.held import held_if_few, held_if_many, in_one_task
-from kafka_segments.spark.local_rows import frame_of_known, known_rows
+from kafka_segments.spark.computed_once import collected_if_few, in_one_task, persisted_if_many
+from kafka_segments.spark.few_rows import MOST_ROWS, can_work_in_driver, expect_many_rows
+from kafka_segments.spark.local_rows import frame_of_rows, rows_in_driver
 from kafka_segments.spark.packing import Load
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables.catalog import SEGMENTS
@@ -168,10 +168,10 @@ def _without_unchanged(
 
     The driver lists a larger tree on a local disk than else, where the table has as many rows.
     """
-    if options.full or not can_work_here(warehouse.spark):
+    if options.full or not can_work_in_driver(warehouse.spark):
         return None
     asked = (*COMPARED, *_READ_OF_KNOWN)
-    found = warehouse.columns_here(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
+    found = warehouse.columns_in_driver(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
     if found is None or len(found[1]) < len(asked):
         return None
     rows, columns = found
@@ -193,7 +193,7 @@ def _without_unchanged(
     )
     if not unlike.same or max(len(unlike.listed), len(unlike.known)) > _MOST_UNLIKE:
         return None
-    known = frame_of_known(warehouse.spark, unlike.known, columns)
+    known = frame_of_rows(warehouse.spark, unlike.known, columns)
     return _Unlike(here, unlike.listed, known)
 
 
@@ -223,8 +223,8 @@ def _planned_of_few(
     )
     known = unlike.known
     if not plan.is_needless:
-        plan = plan._replace(gone=held_if_few(plan.gone))
-        changed = [rows for frame in (plan.planned, plan.gone) if (rows := known_rows(frame))]
+        plan = plan._replace(gone=collected_if_few(plan.gone))
+        changed = [rows for frame in (plan.planned, plan.gone) if (rows := rows_in_driver(frame))]
         listed_segments = loads.get(kinds.SEGMENT, Load())
         to_read = {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)}
         if not _is_little(loads | to_read, reads_all=not options.is_first_look):
@@ -239,7 +239,7 @@ def _planned_of_few(
 def _identified(listed: DataFrame, options: BuildOptions) -> DataFrame:
     listed = in_one_task(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    return held_if_few(listed.transform(identify))
+    return collected_if_few(listed.transform(identify))
 
 
 def _segments_of(listed: DataFrame, spark: SparkSession, options: BuildOptions) -> DataFrame:
@@ -282,7 +282,7 @@ class _Plan(NamedTuple):
         """Return what a build has to do; ``known``: the rows of ``segments``."""
         vanished = None
         if decide.GONE in self.counted:
-            vanished = held_if_few(known.transform(decide.vanished(self.gone, now=now)))
+            vanished = collected_if_few(known.transform(decide.vanished(self.gone, now=now)))
         return BuildWork(
             listed=listed,
             listed_loads=loads,
@@ -307,11 +307,11 @@ def _held_against(
     """Return what is new, changed or gone since the table's rows."""
     unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
     planned = found.transform(_plan_scan(known, options)).where(F.col("plan") != decide.SAME)
-    planned = held_if_many(planned, caches)
-    gone = held_if_many(known.transform(decide.gone(found, unseen)), caches)
+    planned = persisted_if_many(planned, caches)
+    gone = persisted_if_many(known.transform(decide.gone(found, unseen)), caches)
     counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
     plan = _Plan(planned, gone, counted)
-    return plan if plan.is_needless else plan._replace(planned=held_if_few(planned))
+    return plan if plan.is_needless else plan._replace(planned=collected_if_few(planned))
 
 
 def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:

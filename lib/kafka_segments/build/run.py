@@ -22,8 +22,8 @@ from kafka_segments.build.summary import BuildSummary, Totals, run_values, summa
 from kafka_segments.build.tasks import scan_segments
 from kafka_segments.build.write_tables import BuildTables
 from kafka_segments.index.log import RecoveryMode
-from kafka_segments.spark.few_rows import MOST_HERE, can_work_here, has_few_rows
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
+from kafka_segments.spark.few_rows import MOST_IN_DRIVER, can_work_in_driver, has_few_rows
 from kafka_segments.spark.packing import (
     Load,
     TellLoad,
@@ -168,13 +168,13 @@ class Build:
             by = None if is_look else "size_bytes"
             to_scan = to_scan.transform(pack_segments(load, tasks=tasks, by=by))
         scan = scan_segments(self._scan_options(), threads_here=threads, tell_read=self._tell_read)
-        return held(to_scan.transform(scan), caches)
+        return computed_once(to_scan.transform(scan), caches)
 
     def _threads_here(self, load: Load) -> int:
         """Return how many threads of the driver read the segments; 0: tasks do."""
         if load.is_little and has_few_rows(self._spark):
             return 1
-        if load.segments <= MOST_HERE and can_work_here(self._spark):
+        if load.segments <= MOST_IN_DRIVER and can_work_in_driver(self._spark):
             return min(load.segments, default_parallelism(self._spark))
         return 0
 

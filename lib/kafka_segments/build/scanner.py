@@ -15,7 +15,7 @@ from kafka_segments.index.recovery_options import FULL, INDEX, RecoveryOptions
 from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.segments.format_files import Around, Files, FormatFiles
 from kafka_segments.storage.files import OpenSegment, first_line, place
-from kafka_segments.storage.in_turn import FilesInTurn
+from kafka_segments.storage.files_ahead import FilesInTurn
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.storage.permissions import is_forbidden
 from kafka_segments.topic_sizes import TopicSizes, recovery_of

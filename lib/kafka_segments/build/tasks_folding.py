@@ -17,8 +17,8 @@ from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOption
 from kafka_segments.index.log import RecoveryMode, SegmentVerdict
 from kafka_segments.index.producer_summary import ProducerSummary
 from kafka_segments.index.segment import DamageKind, SegmentSummary
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.few_rows import has_few_rows, map_few
-from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.index_files import IndexPublisher
 from kafka_segments.storage.uris import split_below
 from kafka_segments.tables.catalog import SEGMENTS
@@ -52,7 +52,7 @@ def fold_logs(options: FoldOptions) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         order = fold_order(is_load=options.mode != RecoveryMode.SEGMENT)
-        ordered = held_if_few(_by_log(segments.select(*FOLDED)).sortWithinPartitions(*order))
+        ordered = collected_if_few(_by_log(segments.select(*FOLDED)).sortWithinPartitions(*order))
         row_type = StructType(
             [
                 *(ordered.schema[key] for key in SEGMENT_KEYS),

@@ -18,9 +18,9 @@ from kafka_segments.build.planning import BuildWork
 from kafka_segments.build.tasks_removal import remove_index_files
 from kafka_segments.index.formats import FOREIGN_SUFFIXES
 from kafka_segments.sources import kinds
+from kafka_segments.spark.computed_once import in_one_task
 from kafka_segments.spark.few_rows import has_few_rows
-from kafka_segments.spark.held import in_one_task
-from kafka_segments.spark.local_rows import known_rows
+from kafka_segments.spark.local_rows import rows_in_driver
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
@@ -237,7 +237,7 @@ class BuildTables:
         """Return a condition on ``t`` that all segments to scan meet, for merges to skip files."""
         if self._work.known is None:
             return None
-        planned = known_rows(self._work.planned)
+        planned = rows_in_driver(self._work.planned)
         if planned is not None:
             known = planned.filter(pc.equal(planned["plan"], SCAN))
             topics = known["topic"].unique().to_pylist()

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
-from kafka_segments.tables.metadata_held import cluster_in_words
+from kafka_segments.tables.metadata_in_tables import cluster_in_words
 
 Cells = Callable[[Row], Iterable[str]]
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import UNBOUNDED, CopyPiece
-from kafka_segments.divergence.decide.parts import Part
+from kafka_segments.divergence.decide.joined_ranges import Part
 from kafka_segments.divergence.decide.record_fields import HeldRecords
 from kafka_segments.divergence.record_reading import MOST_BATCH_BYTES, RecordReader
 from kafka_segments.divergence.sound_batches import SoundBatches, Stretch

@@ -37,7 +37,7 @@ def load_policies(
     """
     from kafka_segments.divergence.cleanup_policies import CleanupPolicies  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.tables.metadata_held import NoMetadataError  # noqa: PLC0415
+    from kafka_segments.tables.metadata_in_tables import NoMetadataError  # noqa: PLC0415
 
     root = None if warehouse is None else absolute_uri(warehouse)
     configs = load_configs(

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.divergence.decide.earlier_reads import known_reads
 from kafka_segments.divergence.decide.frames import (
     chosen_segments,
     compared_logs,
@@ -16,7 +17,6 @@ from kafka_segments.divergence.decide.frames import (
     unequal_parts,
     with_copy,
 )
-from kafka_segments.divergence.decide.known import known_reads
 from kafka_segments.divergence.decide.matching import matched_topics
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_policies import policies_at_hand
@@ -25,8 +25,8 @@ from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.few_rows import expect_many_rows
-from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, pack_segments, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.links import without_option
@@ -100,7 +100,7 @@ def list_copies(
         told = with_policy(policies_at_hand(of_copies, options.policies, caches, last=older))
     named = of_copies.transform(matched_topics(options.match, names))
     logs = named.transform(listed_logs).transform(told)
-    return ListedCopies(named, held(logs, caches))
+    return ListedCopies(named, computed_once(logs, caches))
 
 
 def read_compared(
@@ -132,18 +132,18 @@ def read_copies(
         UsageError: a warehouse without digests.
     """
     named, logs = there
-    segments = held(named.transform(chosen_segments(chosen)), caches)
+    segments = computed_once(named.transform(chosen_segments(chosen)), caches)
     known = _known(spark, segments, options, caches)
     unread = segments
     if known is not None:
-        unread = held(segments.join(known.select("path"), "path", how="left_anti"), caches)
+        unread = computed_once(segments.join(known.select("path"), "path", how="left_anti"), caches)
     load = load_of(unread)
     bytes_there = load.bytes if known is None else load_of(segments).bytes
     if not load.is_little or bytes_there > _MOST_COMPARED_BYTES:
         expect_many_rows(spark)
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)
-    fresh = held(
+    fresh = computed_once(
         unread.transform(pack_segments(load, tasks=tasks)).transform(
             read_segments(check_crc=options.check_crc)
         ),
@@ -174,7 +174,7 @@ def _known(
     if not tables:
         return None
     found = segments.transform(known_reads(tables, check_crc=options.check_crc))
-    return held(found, caches)
+    return computed_once(found, caches)
 
 
 def load_of(segments: DataFrame) -> Load:

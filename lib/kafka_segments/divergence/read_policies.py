@@ -13,9 +13,9 @@ from kafka_segments.internals.files import Origin, internal_files
 from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import fold_best_replicas, rows_of
 from kafka_segments.sources import kinds
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_TOPICS
-from kafka_segments.tables.metadata_held import MetadataProblem
+from kafka_segments.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
 
 OF_METADATA = Origin((), topics=(METADATA_TOPIC,))
@@ -51,7 +51,9 @@ def read_history(files: DataFrame, caches: ExitStack) -> MetadataHistory:
     clusters = sorted(row["cluster"] for row in files.select("cluster").distinct().collect())
     if not clusters:
         return MetadataHistory(None, (), ())
-    rows, problems = fold_best_replicas(held(read_records(files), caches), clusters, caches)
+    rows, problems = fold_best_replicas(
+        computed_once(read_records(files), caches), clusters, caches
+    )
     return MetadataHistory(rows, clusters, problems)
 
 

@@ -7,17 +7,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.divergence.decide.copies import Match
+from kafka_segments.divergence.decide.earlier_reads import kept_reads
 from kafka_segments.divergence.decide.frames import other_topics, segments_of_copies
-from kafka_segments.divergence.decide.known import kept_reads
 from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import ReadCopies, read_compared
 from kafka_segments.divergence.tasks_logs import compare_logs
 from kafka_segments.spark.collected import collect_together
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.tables.run_columns import stamp_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def run_divergence(
     rows = copies.transform(compare)
     if options.match == Match.BOTH:
         rows = rows.unionByName(found.logs.transform(other_topics))
-    compared = held(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
+    compared = computed_once(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
     rows = compared.select(*DIVERGENCES.schema.fieldNames())
     if options.warehouse is not None and not dry_run:
         warehouse = Warehouse(spark, options.warehouse)

@@ -29,7 +29,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.internals.files import Origin, find_files
 from kafka_segments.internals.write_history import rows_of
 from kafka_segments.sources import kinds
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -76,7 +76,7 @@ def run_elect(
     )
     policies = with_history(options.policies, history)
     there = list_copies(spark, options, caches, with_policy(policies, *history.clusters))
-    judged = held(there.logs.transform(with_use(states, _brokers(spark, there))), caches)
+    judged = computed_once(there.logs.transform(with_use(states, _brokers(spark, there))), caches)
     used = judged.where("reason IS NULL")
     refuse_doubles(used)
     found = read_copies(spark, options, there, used, caches, tell)
@@ -84,12 +84,12 @@ def run_elect(
     own = ["copy", *LOG]
     copies = found.copies.join(known, own, how="inner")
     copies = copies.join(segments_of_copies(found.segments), own, how="left")
-    rows = held(copies.transform(weigh_replicas(found.parts)), caches)
+    rows = computed_once(copies.transform(weigh_replicas(found.parts)), caches)
     told = rows.select(*LOG).distinct()
     return Elections(
         rows,
         told.count(),
-        held(states.select(*LOG).join(told, list(LOG), how="left_anti"), caches),
+        computed_once(states.select(*LOG).join(told, list(LOG), how="left_anti"), caches),
         judged.where("reason IS NOT NULL").select("copy", *LOG, "reason"),
     )
 

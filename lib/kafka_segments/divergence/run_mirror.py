@@ -23,8 +23,8 @@ from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.few_rows import expect_many_rows
-from kafka_segments.spark.held import held
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 
@@ -79,11 +79,11 @@ def run_mirror(
         tell_links(listed)
     named = listed.transform(with_copy({uri: uri for uri in uris}))
     policies = policies_at_hand(named, options.policies, caches)
-    there = held(named.transform(listed_logs).transform(with_policy(policies)), caches)
+    there = computed_once(named.transform(listed_logs).transform(with_policy(policies)), caches)
     choose = best_replicas(there, options.source)
-    segments = held(named.transform(chosen_segments(there)).transform(choose), caches)
+    segments = computed_once(named.transform(chosen_segments(there)).transform(choose), caches)
     syncs = _logs(segments.transform(of_offset_syncs))
-    found = held(segments.transform(pair_with_mirrors(options.prefix)), caches)
+    found = computed_once(segments.transform(pair_with_mirrors(options.prefix)), caches)
     logs = found.select(*LOG).distinct().count()
     if not logs:
         raise UsageError(
@@ -97,7 +97,9 @@ def run_mirror(
         expect_many_rows(spark)
     tell(load, tasks)
     spread = found.repartition(tasks, *LOG)
-    return Mirrored(held(spread.transform(compare_mirrors(syncs)), caches), logs, unmirrored)
+    return Mirrored(
+        computed_once(spread.transform(compare_mirrors(syncs)), caches), logs, unmirrored
+    )
 
 
 def _logs(segments: DataFrame) -> list[LogSegments]:

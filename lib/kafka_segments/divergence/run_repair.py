@@ -10,7 +10,7 @@ from kafka_segments.divergence.options import CopyOptions
 from kafka_segments.divergence.read_copies import read_compared
 from kafka_segments.divergence.tasks_repair import RepairSettings, repair_logs
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.packing import TellLoad, tell_nobody
 from kafka_segments.tables.missing import nearest
 from kafka_segments.wire.names import METADATA_TOPIC
@@ -35,7 +35,7 @@ def run_repair(
     _refuse_unknown(logs, settings.logs)
     copies = found.copies.transform(with_segments(found.segments, logs))
     of_logs = found.parts.where(F.col("topic") != METADATA_TOPIC)
-    return held(copies.transform(repair_logs(of_logs, settings)), caches)
+    return computed_once(copies.transform(repair_logs(of_logs, settings)), caches)
 
 
 def _refuse_unknown(logs: DataFrame, asked: tuple[str, ...]) -> None:

@@ -25,9 +25,9 @@ from kafka_segments.divergence.decide.candidates import (
 )
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece
 from kafka_segments.divergence.decide.elections import Advice, advise
-from kafka_segments.divergence.decide.islands import Held
+from kafka_segments.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.divergence.decide.logs import compare_log
-from kafka_segments.divergence.decide.parts import Part, ranges_of
+from kafka_segments.divergence.decide.overlaps import Held
 from kafka_segments.divergence.log_files import CopyFiles
 from kafka_segments.divergence.tasks_logs import KEYS, copy_of, keyed_logs
 from kafka_segments.tables.keys import Transform

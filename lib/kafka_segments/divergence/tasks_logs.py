@@ -26,8 +26,8 @@ from kafka_segments.divergence.decide.copies import (
     of_other_clusters,
     with_quorum_end,
 )
+from kafka_segments.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.divergence.decide.logs import compare_log
-from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.keyed_records import KeyedLogs
 from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.errors import FileChangedError

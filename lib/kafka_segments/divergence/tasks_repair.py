@@ -13,8 +13,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import UNSOUND, Copy, CopyPiece
+from kafka_segments.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.divergence.decide.logs import compare_log
-from kafka_segments.divergence.decide.parts import Part, ranges_of
 from kafka_segments.divergence.decide.repairs import Repair, plan_repair
 from kafka_segments.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.divergence.repaired_log import NewLog, Proof, write_log

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.row_stream import stream_rows
 
 _HIDDEN = ("cluster", "broker_id", "log_dir")
@@ -17,7 +17,7 @@ _HIDDEN = ("cluster", "broker_id", "log_dir")
 def print_failover(plan: DataFrame, output: str) -> int:
     """Print a failover plan; return how many partitions someone must look at."""
     with ExitStack() as caches:
-        plan = held(plan, caches)
+        plan = computed_once(plan, caches)
         ordered = plan.orderBy("topic", "partition")
         if output == RESET_OFFSETS:
             _print_reset_offsets(ordered)
@@ -47,7 +47,7 @@ def _print_reset_offsets(plan: DataFrame) -> None:
 def print_restore(plan: DataFrame, output: str) -> int:
     """Print a restore plan; return for how many logs it is not known."""
     with ExitStack() as caches:
-        plan = held(plan, caches)
+        plan = computed_once(plan, caches)
         _print_plan(plan.orderBy("log_dir", "topic", "partition"), output)
         segments, size_bytes, unknown = plan.agg(
             F.sum("segments_needed"), F.sum("bytes_needed"), F.count("problem")

@@ -25,7 +25,7 @@ from kafka_segments.rows.table_reads import read_segments
 from kafka_segments.search.decide.unread import say_doubts
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.run import search_times
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.tables.keys import LOG_KEYS
 
 _COLUMNS = ("path", "offset", "timestamp_ms", "is_control", "error")
@@ -84,7 +84,7 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
     here = LogTables(spark, options.warehouse, options.choice, caches, also=READING)
     there = LogTables(spark, options.to_warehouse, options.to_choice, caches)
     cluster, max_latency_ms = options.choice.cluster, options.max_latency_ms
-    all_commits = held(
+    all_commits = computed_once(
         committed_offsets(
             spark,
             options.warehouse,

@@ -50,7 +50,7 @@ def _forensics(
     from kafka_segments.forensics import report  # noqa: PLC0415
     from kafka_segments.forensics.decide import Admission  # noqa: PLC0415
     from kafka_segments.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415
-    from kafka_segments.sources.little import hold_little  # noqa: PLC0415
+    from kafka_segments.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
 
     settings = load_settings(conf, pairs)
@@ -65,7 +65,7 @@ def _forensics(
         follow_links=follow_links,
     )
     print_found = report.print_refused if refused else report.print_forensics
-    is_little = hold_little(asked.sources, follow_links=follow_links)
+    is_little = sources_are_small(asked.sources, follow_links=follow_links)
     with verb_session("forensics", has_few=is_little) as verb:
         tell = verb.work.reads if verb.work.is_shown and not is_little else None
         found = print_found(run_forensics(verb.spark, asked, tell), output)

@@ -10,7 +10,7 @@ from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.forensics.decide import sum_by_producer
 from kafka_segments.forensics.run import Forensics
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 
 _NUMBERS = {
     "batches": "batches",
@@ -35,7 +35,7 @@ def print_forensics(found: Forensics, output: str) -> int:
     findings.
     """
     with ExitStack() as caches:
-        summed = held(found.judged.transform(sum_by_producer()), caches)
+        summed = computed_once(found.judged.transform(sum_by_producer()), caches)
         ordered = summed.orderBy("topic", "partition", "producer_id")
         print_result(ordered, output, names=_NAMES, cells=_cells)
         odd = summed.where("first_refused_offset IS NOT NULL OR unit != 'ms'").count()
@@ -51,7 +51,7 @@ def print_refused(found: Forensics, output: str) -> int:
 
 def _print_unread(unread: DataFrame) -> int:
     with ExitStack() as caches:
-        unread = held(unread, caches)
+        unread = computed_once(unread, caches)
         counts = unread.agg(F.count("*"), F.count_if("is_finding")).collect()[0]
         for row in unread.orderBy("path").take(MOST_ROWS_SHOWN):
             say(f"{row['path']}: {row['error']}")

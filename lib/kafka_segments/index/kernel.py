@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kafka_segments.compiling import njit
-from kafka_segments.index.alike import Outputs, Run, begins_run, walk_run
 from kafka_segments.index.appending import append_entries
+from kafka_segments.index.batch_runs import Outputs, Run, begins_run, walk_run
 from kafka_segments.index.markers import IS_CORRUPT, IS_MARKER, read_marker, store_batch
 from kafka_segments.index.producer_batches import (
     COORDINATOR_EPOCH,

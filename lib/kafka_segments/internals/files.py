@@ -18,8 +18,8 @@ from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, with_broker
 from kafka_segments.sources.list import list_here, list_rest, sources_without_segments
 from kafka_segments.sources.missing import MOST_VANISHED
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows, map_few
-from kafka_segments.spark.held import held
 from kafka_segments.storage.files import list_folder, place
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
@@ -110,7 +110,7 @@ def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> Data
         .select(*LOG_KEYS, file_path().alias("folder"))
         .transform(_list_snapshots(segments.schema))
     )
-    files = held(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
+    files = computed_once(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
     spark = listed.sparkSession
     if has_few_rows(spark) and _size_of(files) > _MOST_BYTES_OF_FEW_ROWS:
         expect_many_rows(spark)

@@ -11,7 +11,7 @@ from kafka_segments.internals.decide.agreement import COPIES, Agreement, find_ag
 from kafka_segments.internals.quorum import QuorumFiles, read_quorum_files, voter_ids
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.keys import LOG_KEYS
-from kafka_segments.tables.metadata_held import MetadataProblem
+from kafka_segments.tables.metadata_in_tables import MetadataProblem
 
 _NAMES_VOTERS = ("VotersRecord", "LeaderChangeMessage")
 

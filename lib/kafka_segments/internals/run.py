@@ -22,14 +22,14 @@ from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import write_history
 from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.sources.missing import Lost, no_segments, refuse_lost
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load, TellLoad, tell_nobody
 from kafka_segments.storage.folder_lock import internals_lock
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
-from kafka_segments.tables.metadata_held import MetadataProblem, metadata_problems
+from kafka_segments.tables.metadata_in_tables import MetadataProblem, metadata_problems
 from kafka_segments.tables.statements import sql_text
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -168,7 +168,7 @@ def _metadata_records(files: DataFrame, caches: ExitStack, tell: TellLoad) -> tu
         counts[0] = tasks
         tell(load, tasks)
 
-    return held(read_records(files, tell=note), caches), counts[0]
+    return computed_once(read_records(files, tell=note), caches), counts[0]
 
 
 def condition_of(changed: Sequence[Row]) -> str:

@@ -23,7 +23,7 @@ from kafka_segments.tables.catalog import (
     Table,
 )
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_held import cluster_in_words
+from kafka_segments.tables.metadata_in_tables import cluster_in_words
 from kafka_segments.tables.missing import require_values
 from kafka_segments.wire.moments import moment_text
 

@@ -30,8 +30,8 @@ from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import lies_below
 from kafka_segments.sources.list import list_sources
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.few_rows import expect_many_rows
-from kafka_segments.spark.held import held
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.row_stream import stream_rows
@@ -103,12 +103,12 @@ def run_tier(
     cluster = _cluster(records, options)
     tell_metadata_problems(options.warehouse, cluster=cluster or None)
     counted = records.transform(records_that_count(known_replicas(tables)))
-    claimed = held(_only(options, counted.transform(fold_states)), caches)
+    claimed = computed_once(_only(options, counted.transform(fold_states)), caches)
     unread = _unread_partitions(tables, records, cluster, caches)
     folders, unseen = _folders(spark, options, caches)
     local = _local_logs(tables)
     _refuse_absent(options, counted, folders, *_topics_of(tables, cluster))
-    objects = held(_objects(tables, _only(options, folders), options), caches)
+    objects = computed_once(_objects(tables, _only(options, folders), options), caches)
     bare = _bare(options, folders, objects)
     tell_not_known((*unread, *bare))
     decide = decide_findings(
@@ -124,7 +124,7 @@ def run_tier(
         .transform(decide)
         .withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
     )
-    rows = held(checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames()), caches)
+    rows = computed_once(checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames()), caches)
     if not options.is_dry:
         tables.create(catalog.REMOTE_SEGMENTS)
         of_run = f"cluster = {sql_text(cluster)}"

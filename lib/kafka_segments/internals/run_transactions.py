@@ -27,7 +27,7 @@ from kafka_segments.internals.decide.transactions import (
 from kafka_segments.search.decide.logs import open_transactions
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.tables.catalog import (
     INTERNAL_RECORDS,
     LOGS,
@@ -37,9 +37,9 @@ from kafka_segments.tables.catalog import (
 )
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.findings import is_finding
+from kafka_segments.tables.first_look_only import refuse_looked_at
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.tables.known_replicas import known_replicas, named_partitions
-from kafka_segments.tables.looked_at import refuse_looked_at
 from kafka_segments.tables.replicas import PARTITION
 
 
@@ -111,7 +111,7 @@ def _judged(
     named = named_partitions(warehouse)
     if named is None:
         named = replicas.select(*PARTITION).limit(0)
-    return held(
+    return computed_once(
         named.where(F.col("topic") == TRANSACTIONS_TOPIC).transform(judge_state_logs(read)), caches
     )
 

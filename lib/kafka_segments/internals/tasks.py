@@ -12,7 +12,7 @@ from kafka_segments.internals.files import FILE_COLUMNS
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import ListedSegment
-from kafka_segments.spark.few_rows import can_work_here, map_few
+from kafka_segments.spark.few_rows import can_work_in_driver, map_few
 from kafka_segments.spark.packing import TellLoad, pack_by_bytes, tell_nobody
 from kafka_segments.tables.catalog import INTERNAL_RECORDS
 
@@ -59,7 +59,7 @@ def read_records(files: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame
                 yield from reader.file(file)
 
     asked = files.select(*FILE_COLUMNS)
-    if can_work_here(files.sparkSession):
+    if can_work_in_driver(files.sparkSession):
         return map_few(asked, on_task, row_type, spread=True)
     return pack_by_bytes(asked, by="size_bytes", tell=tell).mapInArrow(on_task, row_type)
 

@@ -9,8 +9,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from kafka_segments.internals.metadata_history import HistoryRow, MetadataHistory, Point
+from kafka_segments.spark.computed_once import in_one_task
 from kafka_segments.spark.few_rows import MOST_ROWS, has_few_rows, map_few
-from kafka_segments.spark.held import in_one_task
 
 HISTORY = StructType(
     [
@@ -42,7 +42,7 @@ def fold_history(records: DataFrame) -> DataFrame:
     is_few = has_few_rows(records.sparkSession)
     by_cluster = in_one_task(records) if is_few else records.repartition("cluster")
     ordered = by_cluster.sortWithinPartitions("cluster", "point_offset", "row").select(*_GIVEN)
-    return map_few(ordered, _fold, HISTORY, most_here=MOST_ROWS)
+    return map_few(ordered, _fold, HISTORY, most_in_driver=MOST_ROWS)
 
 
 def _fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

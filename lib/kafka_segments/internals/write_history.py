@@ -29,12 +29,12 @@ from kafka_segments.internals.metadata_copies import (
 )
 from kafka_segments.internals.metadata_history import PROBLEMS
 from kafka_segments.internals.tasks_history import fold_history
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import METADATA_PROBLEMS, METADATA_TABLES, Table
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
-from kafka_segments.tables.metadata_held import MetadataProblem
+from kafka_segments.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.tables.statements import in_any
 from kafka_segments.wire.names import METADATA_TOPIC
 
@@ -100,7 +100,7 @@ def fold_best_replicas(
     if not starts:
         return None, problems
     applied = [counted.transform(applied_from(start)) for start in starts]
-    history = held(fold_history(reduce(DataFrame.unionByName, applied)), caches)
+    history = computed_once(fold_history(reduce(DataFrame.unionByName, applied)), caches)
     for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
         text = json.loads(row["values"])["problem"]
         problems.append(MetadataProblem(row["cluster"], row["from_offset"], text))

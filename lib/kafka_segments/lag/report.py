@@ -10,7 +10,7 @@ from kafka_segments.console.output import duration, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.lag.decide.commits import BEHIND, NOT_KNOWN, UP_TO_DATE
 from kafka_segments.lag.decide.share import NOT_BEGUN
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 _NAMES = ("group", "topic-partition", "committed>", "end>", "behind>", "time behind>", "status")
@@ -25,7 +25,7 @@ _NUMBERS = ("committed_offset", "end_offset", "offset_lag")
 def print_lag(lags: DataFrame, output: str) -> int:
     """Print lags; return how many commits are neither up to date nor simply behind."""
     with ExitStack() as caches:
-        lags = held(lags, caches)
+        lags = computed_once(lags, caches)
         order = [F.desc_nulls_last("time_lag_ms")] if output == "table" else []
         print_result(lags.orderBy(*order, *_ORDER), output, names=_NAMES, cells=_cells)
         found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND)).count()
@@ -36,7 +36,7 @@ def print_lag(lags: DataFrame, output: str) -> int:
 def print_share_lag(lags: DataFrame, output: str) -> int:
     """Print lags of share groups; return how many states someone must look at."""
     with ExitStack() as caches:
-        lags = held(lags, caches)
+        lags = computed_once(lags, caches)
         order = [F.desc_nulls_last("offset_lag")] if output == "table" else []
         ordered = lags.orderBy(*order, *_ORDER)
         print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)

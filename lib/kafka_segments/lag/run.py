@@ -24,7 +24,7 @@ from kafka_segments.lag.tasks import read_commits
 from kafka_segments.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.search.named_logs import refuse_absent
 from kafka_segments.search.run import search_times
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.tables.catalog import METADATA_TOPICS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.group_offsets import (
@@ -83,7 +83,7 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
         groups=options.groups,
     )
     if options.groups or choice.topics or choice.partitions:
-        all_commits = held(all_commits, caches)
+        all_commits = computed_once(all_commits, caches)
         _check_names(spark, options, all_commits)
     commits = (
         all_commits.where(choice.partition_condition() | F.col("problem").isNotNull())

@@ -17,7 +17,7 @@ from kafka_segments.lag.decide.share import (
 from kafka_segments.lag.run import LagOptions, log_ends
 from kafka_segments.search.log_tables import LogChoice, LogTables
 from kafka_segments.search.named_logs import refuse_absent
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.group_offsets import offsets_read, unread_partitions
@@ -57,7 +57,7 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
         .join(_ids(tables), list(LOG_KEYS), how="left")
     )
     states = records.transform(decide_share_states(at_ms=moment, known=known_replicas(tables)))
-    states = held(states.transform(with_topic_names(_names(tables))), caches)
+    states = computed_once(states.transform(with_topic_names(_names(tables))), caches)
     _check_names(tables, options, records, states)
     if not options.groups:
         own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)

@@ -71,7 +71,7 @@ def read_commits(segments: DataFrame) -> DataFrame:
             rows = [_parse(*values) for values in zip(*given, strict=True)]
             yield _with_parsed(batch, rows, arrow_schema, parsed_schema)
 
-    parsed = map_few(marked, on_task, row_type, most_here=MOST_ROWS)
+    parsed = map_few(marked, on_task, row_type, most_in_driver=MOST_ROWS)
     is_problem = F.col("problem").isNotNull()
     of_none = {
         "group_id": F.lit(""),

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import or_dash, print_result
-from kafka_segments.spark.held import held
+from kafka_segments.spark.computed_once import computed_once
 
 _NUMBERS = {
     "batches": "batches",
@@ -26,7 +26,7 @@ _NAMES = ("topic", "hour (UTC)", *(f"{name}>" for name in _NUMBERS))
 def print_latency(measured: DataFrame, output: str) -> int:
     """Print latencies; return how many batches have a negative one, and segments are not read."""
     with ExitStack() as caches:
-        measured = held(measured, caches)
+        measured = computed_once(measured, caches)
         findings = [F.sum("negative_batches"), F.sum("unread_segments")]
         negative, unread = measured.agg(*findings).collect()[0]
         by_hour = measured.where("hour_ms IS NOT NULL").drop("unread_segments")

@@ -19,7 +19,7 @@ from kafka_segments.migrate.tasks_inventory import count_formats
 from kafka_segments.retention.decide.decisions import decide_retention
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_segment_files
-from kafka_segments.spark.held import held, in_one_task
+from kafka_segments.spark.computed_once import computed_once, in_one_task
 from kafka_segments.spark.packing import Load, count_tasks
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.tables.catalog import (
@@ -33,7 +33,7 @@ from kafka_segments.tables.catalog import (
 )
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.wire.kafka_configs import GoneSetting
 
 _DECIDED = ("decision", "deletes_at_ms", "reason_code", "reason")
@@ -73,7 +73,7 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
     """
     tables = Warehouse(spark, options.retention.warehouse)
     stamp = stamp_of(uuid.uuid4().hex, options.retention.now_ms)
-    segments = held(_segments(spark, tables, options).withColumns(stamp))
+    segments = computed_once(_segments(spark, tables, options).withColumns(stamp))
     found = obstacles.obstacles_of_segments(segments)
     for more in (
         obstacles.obstacles_of_logs(in_one_task(tables.read(LOGS))),
@@ -82,7 +82,7 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
         obstacles.obstacles_of_settings(_settings(spark, options.gone_settings)),
     ):
         found = found.unionByName(more)
-    found = held(found.withColumns(stamp))
+    found = computed_once(found.withColumns(stamp))
     if not dry_run:
         with ThreadPoolExecutor(2) as pool:
             kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)

@@ -35,7 +35,7 @@ from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import MIGRATION_PLANS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_held import cluster_in_words
+from kafka_segments.tables.metadata_in_tables import cluster_in_words
 from kafka_segments.tables.metadata_topics import MetadataTopics
 from kafka_segments.topic_configs import TopicConfigs
 

@@ -52,7 +52,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS
 from kafka_segments.tables.missing import missing_plan
 from kafka_segments.tables.outcomes import Outcome
-from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.tables.statements import sql_text
 
 

@@ -16,7 +16,7 @@ from kafka_segments.index.transactions import ends_below
 from kafka_segments.recovery.decide.starts import FoundLog
 from kafka_segments.recovery.last_end import read_last_end
 from kafka_segments.segments.segment_ends import read_segment_end
-from kafka_segments.sources.listed import MOST_LEVELS, Listed
+from kafka_segments.sources.listing_rows import MOST_LEVELS, Listed
 from kafka_segments.sources.log_dir_folder import is_log_dir, list_log_dir
 from kafka_segments.sources.missing import logs_gone
 from kafka_segments.sources.source_folder import entries_of

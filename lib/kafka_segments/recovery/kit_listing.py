@@ -11,7 +11,7 @@ from kafka_segments.recovery.kit_manifest import LogKit
 from kafka_segments.recovery.kit_plan import LogPlan, plan_log
 from kafka_segments.recovery.producer_snapshots import is_snapshot_sound
 from kafka_segments.sources import kinds
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import refuse_locked

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from kafka_segments.recovery.kit_manifest import KitState, LogKit
 from kafka_segments.sources import kinds
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.storage.durable_files import TEMPORARY
 from kafka_segments.storage.links import without_option
 from kafka_segments.wire.checkpoints import PARTITION_METADATA, EpochStart

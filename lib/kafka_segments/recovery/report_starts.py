@@ -5,7 +5,7 @@ from typing import Any
 
 from kafka_segments.broker_rules.start_effects import Effect
 from kafka_segments.broker_rules.start_rules import RULES, StartFinding
-from kafka_segments.console.alike import alike
+from kafka_segments.console.grouping import alike
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_text, size_text
 from kafka_segments.recovery.decide.cuts import total

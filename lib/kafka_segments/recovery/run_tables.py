@@ -9,7 +9,7 @@ from kafka_segments.recovery.decide.tables import decide_logs
 from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, costs_of
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.looked_at import refuse_looked_at
+from kafka_segments.tables.first_look_only import refuse_looked_at
 
 
 def run_forecast_tables(

@@ -15,7 +15,7 @@ from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables import catalog
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.looked_at import LookedAtError
+from kafka_segments.tables.first_look_only import LookedAtError
 
 CHANGES_DAYS = 7
 _MOST_BROKERS = 1_000

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.report.decide import copies as decide_copies
-from kafka_segments.report.words import count_text
+from kafka_segments.report.number_texts import count_text
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables.catalog import DIVERGENCES
 from kafka_segments.tables.delta import Warehouse

@@ -11,9 +11,9 @@ from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.report import view
 from kafka_segments.report.cluster import CHANGES_DAYS
 from kafka_segments.report.copies import KINDS, copy_maps
-from kafka_segments.report.lanes import lanes_of_page
+from kafka_segments.report.number_texts import count_text, many
 from kafka_segments.report.run import ReportData
-from kafka_segments.report.words import count_text, many
+from kafka_segments.report.timeline_json import lanes_of_page
 from kafka_segments.storage.files import place
 from kafka_segments.storage.publishing import publish
 from kafka_segments.wire.plain_text import plain

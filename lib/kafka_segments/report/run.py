@@ -17,12 +17,12 @@ from kafka_segments.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
 from kafka_segments.report.decide import overview as decide
 from kafka_segments.report.decide.overview import DAY_MS
 from kafka_segments.spark.collected import collect_together
-from kafka_segments.spark.held import held, joined_by_shuffle
+from kafka_segments.spark.computed_once import computed_once, joined_by_shuffle
 from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.first_look_only import is_looked_at
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.tables.looked_at import is_looked_at
-from kafka_segments.tables.metadata_held import MetadataProblem
+from kafka_segments.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.tables.views import published
 
 _INFLOW_DAYS = 7
@@ -175,7 +175,7 @@ class _Report:
 
     def gather(self) -> ReportData:
         with ExitStack() as caches:
-            self._history = held(self._history, caches)
+            self._history = computed_once(self._history, caches)
             self._segments = self._history.where(F.col("vanished_at").isNull())
             return self._gather()
 

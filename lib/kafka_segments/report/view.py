@@ -11,9 +11,9 @@ from kafka_segments.console.output import duration, size_text, utc
 from kafka_segments.report.charts import Axis, Bars, Line, LineChart, bars, line_chart
 from kafka_segments.report.crash import THREADS, Crash
 from kafka_segments.report.forecast import forecast_disk
+from kafka_segments.report.number_texts import count_text, many, round_size_text, share_text
 from kafka_segments.report.run import ReportData, RetentionForecast
 from kafka_segments.report.time_axis import time_marks
-from kafka_segments.report.words import count_text, many, round_size_text, share_text
 from kafka_segments.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.wire.plain_text import first_of
 

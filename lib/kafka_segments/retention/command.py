@@ -82,7 +82,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         print_explain,
     )
     from kafka_segments.retention.run import run_explain  # noqa: PLC0415
-    from kafka_segments.tables.logs_known import partitions_known  # noqa: PLC0415
+    from kafka_segments.tables.logs_in_tables import partitions_known  # noqa: PLC0415
     from kafka_segments.tables.missing import require_names  # noqa: PLC0415
 
     asked = retention_options(**options)

@@ -17,14 +17,14 @@ from kafka_segments.retention.decide.decisions import (
 )
 from kafka_segments.retention.decide.rules import RetentionRules
 from kafka_segments.retention.decide.what_if import compare_retention, settings_table
-from kafka_segments.spark.held import held_if_few
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.tables.configs import KEYS, with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.known_replicas import telling_left_over
-from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.topic_configs import (
     ClusterConfigs,
     TopicConfigs,
@@ -135,7 +135,7 @@ def run_explain(
     of_log = segments_to_decide(spark, options).where(
         (F.col("topic") == topic) & (F.col("partition") == partition)
     )
-    of_log = held_if_few(of_log)
+    of_log = collected_if_few(of_log)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
     replicas = of_log.select(*LOG_KEYS, "is_left_over").distinct().collect()
     settings = [

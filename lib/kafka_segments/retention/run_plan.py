@@ -17,7 +17,7 @@ from kafka_segments.retention.decide.plan import choose_to_move, with_problem
 from kafka_segments.retention.planned_log import LogMove, PlannedLog, folder_of, moved
 from kafka_segments.retention.run import RetentionOptions, segments_to_decide
 from kafka_segments.sources.segment_files import with_digests, with_segment_files
-from kafka_segments.spark.held import held_if_few
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.packing import TellLoad, TellRead, tell_nobody
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.folder_lock import lock_or_reason
@@ -64,16 +64,16 @@ def run_plan(
     plan_id = uuid.uuid4().hex[:12]
     segments = segments_to_decide(spark, options)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
-    to_move = held_if_few(segments.transform(decide).transform(choose_to_move(segments)))
+    to_move = collected_if_few(segments.transform(decide).transform(choose_to_move(segments)))
     elsewhere = to_move.where(~F.col("path").startswith(LOCAL_ROOT)).first()
     if elsewhere is not None:
         raise UsageError(f"{elsewhere['path']}: a plan moves files of a local file system alone")
-    listed = held_if_few(with_segment_files(to_move))
+    listed = collected_if_few(with_segment_files(to_move))
     if has_digests:
         listed = with_digests(listed, tell=tell, tell_read=tell_read)
     else:
         listed = listed.withColumn("digests", F.lit(None).cast("map<string, string>"))
-    planned = held_if_few(
+    planned = collected_if_few(
         listed.transform(with_problem)
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("decided_at", F.timestamp_millis(F.lit(options.now_ms)))

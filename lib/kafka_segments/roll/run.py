@@ -14,10 +14,10 @@ from kafka_segments.roll.tasks import with_index_entries
 from kafka_segments.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.first_look_only import refuse_looked_at
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.known_replicas import telling_left_over
-from kafka_segments.tables.looked_at import refuse_looked_at
-from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.topic_configs import TopicConfigs
 
 _OF_SEGMENTS = (

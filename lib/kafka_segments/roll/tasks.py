@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.few_rows import map_few
-from kafka_segments.spark.held import held_if_few
+from kafka_segments.tables.first_look_only import is_looked_at
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
-from kafka_segments.tables.looked_at import is_looked_at
 
 _COUNTS = (
     StructField("index_entries", LongType()),
@@ -34,7 +34,7 @@ def with_index_entries() -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         columns = dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS))
-        asked = held_if_few(segments.select(*columns, is_looked_at().alias(_IS_LOOKED_AT)))
+        asked = collected_if_few(segments.select(*columns, is_looked_at().alias(_IS_LOOKED_AT)))
         keys = [StructField(key, asked.schema[key].dataType) for key in SEGMENT_KEYS]
         counted = map_few(asked, _count, StructType([*keys, *_COUNTS]), spread=True)
         kept = segments.drop("index_entries", "time_index_entries")

@@ -9,12 +9,17 @@ from pyspark.sql.types import StructType
 from kafka_segments.rows.read_options import parse_options
 from kafka_segments.segments.bounds import Bounds
 from kafka_segments.sources.walk import ListedSegment
-from kafka_segments.spark.few_rows import MOST_HERE, MOST_ROWS, can_work_here, expect_many_rows
+from kafka_segments.spark.few_rows import (
+    MOST_IN_DRIVER,
+    MOST_ROWS,
+    can_work_in_driver,
+    expect_many_rows,
+)
 from kafka_segments.spark.local_rows import (
     arrow_rows,
     arrow_schema,
     computed_rows,
-    frame_of_known,
+    frame_of_rows,
 )
 from kafka_segments.spark.packing import Load, TellLoad, pack_by_bytes, tell_nobody
 
@@ -71,13 +76,13 @@ def map_segments(
     Gives: ``row_type``.
     """
     spark, load = asked.sparkSession, None
-    if can_work_here(spark):
+    if can_work_in_driver(spark):
         found, kind = computed_rows(asked)
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
-        if len(found) <= MOST_HERE and size_bytes <= _MOST_BYTES_HERE:
+        if len(found) <= MOST_IN_DRIVER and size_bytes <= _MOST_BYTES_HERE:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
             if len(rows) <= MOST_ROWS:
-                return frame_of_known(spark, rows, row_type)
+                return frame_of_rows(spark, rows, row_type)
             expect_many_rows(spark)
             return arrow_rows(spark, rows, row_type)
         asked, load = arrow_rows(spark, found, kind), Load(len(found), size_bytes)

@@ -35,14 +35,14 @@ from kafka_segments.search.decide.unread import (
     say_unread,
 )
 from kafka_segments.search.tasks import find_first_records
-from kafka_segments.spark.held import held, held_if_many
-from kafka_segments.spark.local_rows import frame_of_known, known_rows, local_rows
+from kafka_segments.spark.computed_once import computed_once, persisted_if_many
+from kafka_segments.spark.local_rows import frame_of_rows, local_rows, rows_in_driver
 from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.first_look_only import refuse_looked_at
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.known_replicas import named_partitions
-from kafka_segments.tables.looked_at import refuse_looked_at
-from kafka_segments.tables.metadata_held import NoMetadataError
+from kafka_segments.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.tables.record_limits import read_record_limits
 from kafka_segments.tables.replicas import choose_replica, left_over
 
@@ -148,7 +148,7 @@ class LogTables:
         if is_read_committed:
             refuse_looked_at(segments, "which transactions are open")
             unstable = segments.transform(first_unstable_offsets())
-        self._described = held_if_many(
+        self._described = persisted_if_many(
             segments.transform(describe_logs(self._read(LOGS))).transform(
                 with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
             ),
@@ -158,19 +158,19 @@ class LogTables:
 
     def keep(self, rows: DataFrame) -> DataFrame:
         """Keep rows that several steps read, until ``caches`` closes."""
-        return held(rows, self.caches)
+        return computed_once(rows, self.caches)
 
     def _read(self, table: Table) -> DataFrame:
         """Return the rows of a table that are of the chosen logs; it is read once."""
         if table.name not in self._found:
             also = self._also if table is SEGMENTS else ()
             rows = self._tables.read(table, (*_COLUMNS.get(table.name, ()), *also))
-            known = known_rows(rows)
+            known = rows_in_driver(rows)
             if known is None:
                 rows = rows.where(self._choice.condition())
             else:
                 known = self._choice.chosen_of(known)
-                rows = frame_of_known(self._spark, known, rows.schema)
+                rows = frame_of_rows(self._spark, known, rows.schema)
                 if table is SEGMENTS:
                     self._is_undamaged = known["damage"].null_count == len(known)
             self._found[table.name] = rows

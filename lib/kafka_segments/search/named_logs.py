@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka_segments.search.log_tables import LogChoice
-from kafka_segments.tables.logs_known import KnownPartition, partitions_known
+from kafka_segments.tables.logs_in_tables import KnownPartition, partitions_known
 from kafka_segments.tables.missing import require_names
 
 _NAMES: tuple[tuple[str, Callable[[KnownPartition], str]], ...] = (

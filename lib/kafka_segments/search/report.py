@@ -11,7 +11,7 @@ from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
 from kafka_segments.console.tables import or_dash, print_result
 from kafka_segments.search.command_options import RESET_OFFSETS
-from kafka_segments.spark.held import held_if_many
+from kafka_segments.spark.computed_once import persisted_if_many
 from kafka_segments.spark.row_stream import stream_rows
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")
@@ -21,7 +21,7 @@ _NAMES = ("topic-partition", "asked", "asked (UTC)", "Kafka's>", "true>", "its t
 def print_search(answers: DataFrame, output: str) -> int:
     """Print answers; return how many are not the true ones, or not known."""
     with ExitStack() as caches:
-        answers = held_if_many(answers, caches)
+        answers = persisted_if_many(answers, caches)
         shown: list[Row] = []
         if output == RESET_OFFSETS:
             _print_reset_offsets(answers)

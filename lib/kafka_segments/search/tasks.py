@@ -14,8 +14,8 @@ from kafka_segments.broker_rules.checked_lookup import CheckedLookup
 from kafka_segments.broker_rules.record_lookups import RecordLookup
 from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError
 from kafka_segments.search.first_record import FirstRecordFinder
+from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.few_rows import map_few
-from kafka_segments.spark.held import held_if_few
 from kafka_segments.storage.files import OpenSegment, first_line, open_segment, place
 from kafka_segments.storage.ranged_files import CountedRanges
 from kafka_segments.tables.keys import SEGMENT_KEYS
@@ -176,7 +176,7 @@ def find_first_records(located: DataFrame, lookup: RecordLookup | None = None) -
         record; bytes_read, problem (null: none).
     """
     by_file = reversed(SEGMENT_KEYS)  # as they come of ``locate``: paths are longer to compare
-    ordered = held_if_few(
+    ordered = collected_if_few(
         located.sortWithinPartitions(*by_file, "start_position", "least_timestamp_ms")
     )
     row_type = StructType([*ordered.schema.fields, *_FOUND.fields])

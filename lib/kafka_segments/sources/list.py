@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from kafka_segments.sources import kinds
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import listing_rows as listing
 from kafka_segments.sources.missing import no_segments
 from kafka_segments.sources.walk import left_of, list_folders, walk_on
 from kafka_segments.spark.packing import Load
@@ -178,7 +178,7 @@ def list_sources(
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List every source down to the partitions' folders; return the rows and how many, by kind.
 
-    The rows, one per ``sources.listed.Listed``, stay where they are until ``caches`` closes,
+    The rows, one per ``sources.listing_rows.Listed``, stay where they are until ``caches`` closes,
     so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
     is left of a larger one is listed by the executors, a folder level a Spark job. ``on_empty`` is
     told in words of the sources without a segment.

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from kafka_segments.sources.kinds import LOG_DIR
-from kafka_segments.sources.listed import BrokerFiles, Listed
+from kafka_segments.sources.listing_rows import BrokerFiles, Listed
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire import checkpoints

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kafka_segments.broker_rules.foreign_files import foreign_file, foreign_reason
 from kafka_segments.sources.finished_swaps import NO_SWAPS, finished_swaps
 from kafka_segments.sources.kinds import LEFT_OVER, LOG, PASSED_OVER, SEGMENT, UNRECOGNIZED
-from kafka_segments.sources.listed import BrokerFiles, Listed, unrecognized, why_strange
+from kafka_segments.sources.listing_rows import BrokerFiles, Listed, unrecognized, why_strange
 from kafka_segments.sources.tiered_folder import Role, sort_objects, topic_of
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import FileEntry

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafka_segments.spark.few_rows import MOST_HERE, can_work_here, map_few
-from kafka_segments.spark.local_rows import known_rows
+from kafka_segments.spark.few_rows import MOST_IN_DRIVER, can_work_in_driver, map_few
+from kafka_segments.spark.local_rows import rows_in_driver
 from kafka_segments.spark.packing import Load, TellLoad, TellRead, pack_by_bytes, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.storage.durable_files import sha256_of
@@ -68,10 +68,10 @@ def with_digests(
     Gives: the same, ``digests`` (the sha256 of each file by its name), ``unlisted`` also where a
         file cannot be read.
     """
-    spark, known = listed.sparkSession, known_rows(listed)
+    spark, known = listed.sparkSession, rows_in_driver(listed)
     asked = listed.select("path", "size_bytes", F.expr("files.name").alias("names"))
     row_type = from_arrow_schema(_DIGESTED)
-    if known is not None and len(known) <= MOST_HERE and can_work_here(spark):
+    if known is not None and len(known) <= MOST_IN_DRIVER and can_work_in_driver(spark):
         tell(Load(len(known), sum(known["size_bytes"].to_pylist())), 0)
         threads = default_parallelism(spark)
         on_read = None if tell_read is None else _teller(tell_read)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kafka_segments.broker_rules.foreign_files import foreign_file, foreign_reason
 from kafka_segments.errors import SourceError
 from kafka_segments.sources.kinds import FOLDER, PASSED_OVER, UNLISTED, UNRECOGNIZED
-from kafka_segments.sources.listed import MOST_LEVELS, Listed, unrecognized
+from kafka_segments.sources.listing_rows import MOST_LEVELS, Listed, unrecognized
 from kafka_segments.sources.log_dir_folder import (
     is_foreign,
     is_log_dir,

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.sources.listed import why_strange
+from kafka_segments.sources.listing_rows import why_strange
 from kafka_segments.storage.files import Place, read_manifest
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire.segment_manifest import RemoteSegment

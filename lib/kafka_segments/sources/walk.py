@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
 from kafka_segments.sources.kinds import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED
-from kafka_segments.sources.listed import Listed
+from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.storage.links import is_folder_outside
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE, store_of

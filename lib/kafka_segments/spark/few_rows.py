@@ -15,14 +15,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_segments.spark.connect import is_connect, is_on_this_machine
-from kafka_segments.spark.local_rows import arrow_schema, computed_rows, frame_of_known, known_rows
+from kafka_segments.spark.local_rows import (
+    arrow_schema,
+    computed_rows,
+    frame_of_rows,
+    rows_in_driver,
+)
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.settings import restore, settings_meanwhile
 from kafka_segments.spark.shared_folders import shares_folder
 
 MOST_ROWS = 50_000
 """What is read at once has no more rows."""
-MOST_HERE = 256
+MOST_IN_DRIVER = 256
 """What is worked on in the driver has no more rows: above that, processes at once are quicker."""
 
 _FEW_ROWS = "spark.kafkaSegments.fewRows"
@@ -74,7 +79,7 @@ def has_few_rows(spark: SparkSession) -> bool:
     return spark.conf.get(_FEW_ROWS, None) == "true"
 
 
-def can_work_here(spark: SparkSession) -> bool:
+def can_work_in_driver(spark: SparkSession) -> bool:
     """Tell whether a verb works on few rows where the driver sees what the executors see."""
     if is_connect(spark):
         return has_few_rows(spark)
@@ -94,7 +99,7 @@ def map_few(
     on_task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     columns: StructType,
     *,
-    most_here: int = MOST_HERE,
+    most_in_driver: int = MOST_IN_DRIVER,
     spread: bool = False,
     threads: int = 1,
     rows_at_once: int = 1,
@@ -102,7 +107,7 @@ def map_few(
 ) -> DataFrame:
     """Map rows as ``DataFrame.mapInArrow`` does; few ones at once, in the driver.
 
-    ``most_here``: that many at most.
+    ``most_in_driver``: that many at most.
     ``spread``: others are shared out to as many tasks as the session runs at once.
     ``threads``: as many work in the driver, each through ``on_task`` of its own; the rows then come
     in no order. That pays where most of the work is compiled code or reading.
@@ -111,10 +116,10 @@ def map_few(
     ``tell``: is told of rows that were mapped in the driver.
     """
     spark = rows.sparkSession
-    if can_work_here(spark):
-        known = known_rows(rows)
+    if can_work_in_driver(spark):
+        known = rows_in_driver(rows)
         found = computed_rows(rows)[0] if known is None else known
-        if len(found) <= most_here:
+        if len(found) <= most_in_driver:
             if threads > 1:
                 done = _SharedRows(found, rows_at_once, tell).map(on_task, threads)
             elif tell is not None:
@@ -122,7 +127,7 @@ def map_few(
             else:
                 done = list(on_task(found.to_batches()))
             made = pa.Table.from_batches(done) if done else arrow_schema(columns).empty_table()
-            return frame_of_known(spark, made, columns)
+            return frame_of_rows(spark, made, columns)
     shared = rows.repartition(default_parallelism(spark)) if spread else rows
     return shared.mapInArrow(on_task, columns)
 

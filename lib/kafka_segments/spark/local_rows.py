@@ -24,9 +24,7 @@ def local_rows(
     """
     names = columns.fieldNames()
     values = [dict(zip(names, row, strict=True)) for row in rows]
-    return frame_of_known(
-        spark, pa.Table.from_pylist(values, schema=arrow_schema(columns)), columns
-    )
+    return frame_of_rows(spark, pa.Table.from_pylist(values, schema=arrow_schema(columns)), columns)
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
@@ -60,13 +58,13 @@ def computed_rows(frame: Any) -> tuple[pa.Table, StructType]:
     return rows.cast(arrow_schema(schema)), schema
 
 
-def frame_of_known(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
-    """Return few rows of Arrow as a DataFrame of one task, by which ``known_rows`` finds them."""
+def frame_of_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
+    """Return few rows of Arrow as a DataFrame of one task; ``rows_in_driver`` finds them by it."""
     frame = arrow_rows(spark, rows, columns).coalesce(1)
     _KNOWN[frame] = rows
     return frame
 
 
-def known_rows(frame: DataFrame) -> pa.Table | None:
+def rows_in_driver(frame: DataFrame) -> pa.Table | None:
     """Return the rows that a DataFrame was made of; None: Spark has to compute them."""
     return _KNOWN.get(frame)

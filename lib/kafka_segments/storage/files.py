@@ -25,8 +25,8 @@ from kafka_segments.storage.local_folder import (
     is_text,
     list_local_folder,
 )
-from kafka_segments.storage.pace import pace_of
 from kafka_segments.storage.permissions import is_forbidden, permission_step
+from kafka_segments.storage.range_concurrency import pace_of
 from kafka_segments.storage.read_ahead import ReadAhead, arrow_ranges, read_range
 from kafka_segments.storage.stores import Store, checked_root, open_store, store_behind, store_of
 from kafka_segments.storage.tiered_log import CompressedLog, check_readable

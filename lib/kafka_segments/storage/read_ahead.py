@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pyarrow import NativeFile
 
-from kafka_segments.storage.pace import (
+from kafka_segments.storage.range_concurrency import (
     LARGEST_READ_BYTES,
     MOST_ASKED_BYTES,
     MOST_AT_ONCE,

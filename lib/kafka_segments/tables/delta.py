@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.connect import is_connect
 from kafka_segments.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.spark.local_rows import computed_rows, frame_of_known, known_rows, local_rows
+from kafka_segments.spark.local_rows import computed_rows, frame_of_rows, local_rows, rows_in_driver
 from kafka_segments.spark.shared_folders import shares_folder
 from kafka_segments.storage.delta_append import append_files
 from kafka_segments.storage.delta_create import create_table
@@ -29,16 +29,16 @@ from kafka_segments.storage.files import place
 from kafka_segments.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.storage.stores import hadoop_uri, store_of
 from kafka_segments.storage.uris import join_uri
-from kafka_segments.tables.at_once import (
-    append_at_once,
-    is_small,
-    merge_at_once,
-    read_at_once,
-    read_columns,
-)
 from kafka_segments.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.missing import missing_table
+from kafka_segments.tables.small_tables import (
+    append_small,
+    is_small,
+    merge_small,
+    read_columns,
+    read_small,
+)
 from kafka_segments.tables.statements import create_statement, delta_table, merge_statement
 from kafka_segments.tables.upgrades import bring_up_to_date, made_schema
 
@@ -96,7 +96,7 @@ class Warehouse:
         if not self._exists(table):
             raise UsageError(missing_table(self.root, table.name))
         if self._has_few():
-            few = read_at_once(self.spark, join_uri(self.root, table.name), columns)
+            few = read_small(self.spark, join_uri(self.root, table.name), columns)
             if few is not None:
                 return few if columns else _without_columns_of_others(table, few)
         expect_many_rows(self.spark)
@@ -107,7 +107,7 @@ class Warehouse:
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
 
-    def columns_here(
+    def columns_in_driver(
         self, table: Table, columns: Sequence[str], *, most_rows: int
     ) -> tuple[pa.Table, StructType] | None:
         """Read columns of a table in the driver; None: Spark has to read them.
@@ -180,11 +180,11 @@ class Warehouse:
 
     def _append_few(self, table: Table, rows: DataFrame) -> DataFrame:
         """Append few rows; return the table's columns of them, as they were computed."""
-        if known_rows(rows) is None:
+        if rows_in_driver(rows) is None:
             rows = rows.select(*table.schema.fieldNames())
         held, met = _held_and_met(table, rows)
-        found, uri = known_rows(held), join_uri(self.root, table.name)
-        if not append_at_once(uri, found, constraints=met):
+        found, uri = rows_in_driver(held), join_uri(self.root, table.name)
+        if not append_small(uri, found, constraints=met):
             self._append_by_delta(table, held)
         return held
 
@@ -236,7 +236,7 @@ class Warehouse:
         if not self._has_few():
             return False
         rows = self.read(table)
-        return known_rows(rows) is not None and rows.where(where).isEmpty()
+        return rows_in_driver(rows) is not None and rows.where(where).isEmpty()
 
     def fill_with_files(self, table: Table, files: Sequence[str]) -> bool:
         """Make Parquet files of ours on this machine the rows of a table that has none yet.
@@ -291,12 +291,12 @@ class Warehouse:
         self, table: Table, rows: DataFrame, deleted: str | None
     ) -> tuple[DataFrame, bool]:
         """Merge few rows at once; return them as they were computed, and whether it is done."""
-        if known_rows(rows) is None:
+        if rows_in_driver(rows) is None:
             named = [] if deleted is None else [deleted]
             rows = rows.select(*table.schema.fieldNames(), *named)
         held, met = _held_and_met(table, rows)
-        found, uri = known_rows(held), join_uri(self.root, table.name)
-        return held, merge_at_once(uri, found, keys=table.keys, deleted=deleted, constraints=met)
+        found, uri = rows_in_driver(held), join_uri(self.root, table.name)
+        return held, merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
 
     def file_totals(self, table: Table) -> tuple[int, int]:
         """Return the number of files of a table, and their bytes; its log tells, or Spark."""
@@ -348,13 +348,13 @@ def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, s
     """
     holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
     hold_all = reduce(and_, holds, F.lit(True))
-    if known_rows(rows) is not None:
+    if rows_in_driver(rows) is not None:
         is_met = not table.constraints or rows.where(~hold_all).isEmpty()
         return rows, dict(table.constraints) if is_met else {}
     # Another thread may have met a large table by now: these rows are few all the same.
     found, kind = computed_rows(rows.withColumn(_MEETS, hold_all))
     columns = StructType(kind.fields[:-1])
-    held = frame_of_known(rows.sparkSession, found.drop_columns([_MEETS]), columns)
+    held = frame_of_rows(rows.sparkSession, found.drop_columns([_MEETS]), columns)
     is_met = pc.all(found[_MEETS], min_count=0).as_py()
     return held, dict(table.constraints) if is_met else {}
 

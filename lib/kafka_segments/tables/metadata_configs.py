@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_segments.tables.catalog import METADATA_CONFIGS
-from kafka_segments.tables.metadata_held import rows_held
+from kafka_segments.tables.metadata_in_tables import rows_held
 
 _WITH_SETTINGS = ("topic", "broker")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_segments.tables.catalog import METADATA_PARTITIONS, METADATA_TOPICS
-from kafka_segments.tables.metadata_held import rows_held
+from kafka_segments.tables.metadata_in_tables import rows_held
 
 
 class MetadataTopics(NamedTuple):

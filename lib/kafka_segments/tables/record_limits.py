@@ -2,7 +2,7 @@
 
 from kafka_segments.broker_rules.record_lookups import MOST_RECORD_BYTES, RecordLimits
 from kafka_segments.tables.metadata_configs import read_metadata_configs
-from kafka_segments.tables.metadata_held import clusters_with_metadata
+from kafka_segments.tables.metadata_in_tables import clusters_with_metadata
 
 _LATEST_MS = 2**63 - 1
 

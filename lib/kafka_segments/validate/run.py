@@ -15,11 +15,11 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.held import held, in_one_task
+from kafka_segments.spark.computed_once import computed_once, in_one_task
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.stamps import stamp_of
+from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.validate.decide.checks import Severity, Suite
 from kafka_segments.validate.decide.failures import count_failures
 from kafka_segments.validate.decide.measure_migrations import (
@@ -107,7 +107,7 @@ def run_validate(
     with ExitStack() as caches:
         failing = None
         if any(failed.intersection(quarantining(suite)) for suite in suites):
-            failing = held(failing_segments(measured, suites), caches)
+            failing = computed_once(failing_segments(measured, suites), caches)
         quarantined = 0 if failing is None else failing.count()
         if not dry_run:
             stamp = stamp_of(run_id, options.now_ms)

@@ -22,7 +22,7 @@ from kafka_segments.divergence.decide.copies import (
     Divergence,
 )
 from kafka_segments.divergence.decide.forks import forked_at
-from kafka_segments.divergence.decide.islands import Held
+from kafka_segments.divergence.decide.overlaps import Held
 from kafka_segments.divergence.decide.spans import Spans
 from kafka_segments.divergence.decide.transactions import (
     ClientBatch,

@@ -13,7 +13,6 @@ from kafka_segments.divergence.decide.copies import (
     Divergence,
 )
 from kafka_segments.divergence.decide.forks import not_truncated
-from kafka_segments.divergence.decide.islands import Held, Island
 from kafka_segments.divergence.decide.keyed import Question, Questions
 from kafka_segments.divergence.decide.one_batch import (
     header_rot,
@@ -22,6 +21,7 @@ from kafka_segments.divergence.decide.one_batch import (
     outvoted,
     wrong_epochs,
 )
+from kafka_segments.divergence.decide.overlaps import Held, Island
 from kafka_segments.divergence.decide.record_fields import (
     HeldRecords,
     OtherFields,

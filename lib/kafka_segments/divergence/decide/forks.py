@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
-from kafka_segments.divergence.decide.islands import Held, Island
+from kafka_segments.divergence.decide.overlaps import Held, Island
 
 
 class Fork(NamedTuple):

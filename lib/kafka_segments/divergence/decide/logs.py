@@ -8,11 +8,11 @@ from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceK
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
 from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.forks import Behind, fork_at
-from kafka_segments.divergence.decide.islands import Held, Island, islands, unequal
 from kafka_segments.divergence.decide.keyed import Keys, Questions
 from kafka_segments.divergence.decide.lost_keys import lost_keys
 from kafka_segments.divergence.decide.lost_markers import lost_markers
 from kafka_segments.divergence.decide.merging import merged, with_equal
+from kafka_segments.divergence.decide.overlaps import Held, Island, islands, unequal
 from kafka_segments.divergence.decide.record_fields import HeldRecords
 
 

@@ -6,7 +6,7 @@ Neither base offset nor leader epoch is covered by the checksum.
 from collections.abc import Sequence
 
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
-from kafka_segments.divergence.decide.islands import Held, Island
+from kafka_segments.divergence.decide.overlaps import Held, Island
 
 
 def is_one_batch(island: Island) -> bool:

@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.tables.decisions import Decision
+from kafka_segments.tables.first_look_only import is_looked_at
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
-from kafka_segments.tables.looked_at import is_looked_at
 
 _PLAN_AGAIN = "run `kafka-segments build`, then plan again"
 _BY_A_LOOK = (

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.spark.few_rows import MOST_ROWS
-from kafka_segments.spark.local_rows import arrow_schema, frame_of_known
+from kafka_segments.spark.local_rows import arrow_schema, frame_of_rows
 from kafka_segments.storage.delta_append import append_rows
 from kafka_segments.storage.delta_merge import FEED, commit_merge, is_set, mergeable_table
 from kafka_segments.storage.delta_metadata import read_metadata
@@ -28,7 +28,7 @@ _MOST_BYTES_OF_COLUMNS = 4 * 1024**3
 _MOST_TRIES = 5
 
 
-def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
+def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
     """Return the rows of the last version of a small table on this machine, as Delta gives them.
 
     The rows are a copy: later writes do not show in it. Where ``columns`` are named the
@@ -42,7 +42,7 @@ def read_at_once(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> 
     rows = _joined(found, arrow_schema(schema))
     if rows is None or rows.nbytes > MOST_BYTES_READ:
         return None
-    return frame_of_known(spark, rows, schema)
+    return frame_of_rows(spark, rows, schema)
 
 
 def read_columns(
@@ -80,7 +80,7 @@ def is_small(uri: str) -> bool:
     return found is not None and found[0] <= MOST_FILES and found[1] <= MOST_BYTES
 
 
-def append_at_once(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
+def append_small(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
     """Append few rows to a table on this machine by one file; they may have more columns.
 
     ``constraints``: those that all rows are known to meet, conditions by name.
@@ -99,7 +99,7 @@ def append_at_once(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] =
         return False
 
 
-def merge_at_once(
+def merge_small(
     uri: str,
     rows: pa.Table,
     *,
@@ -124,7 +124,7 @@ def merge_at_once(
                 return False
         except FileExistsError:  # another run was first: the table is another one now
             continue
-        except (pa.ArrowException, KeyError, ValueError):  # as of ``append_at_once``
+        except (pa.ArrowException, KeyError, ValueError):  # as of ``append_small``
             return False
         return True
     return False

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from filled_tables import fill
 from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.tables import at_once, delta
-from kafka_segments.tables.at_once import read_at_once
+from kafka_segments.tables import delta
+from kafka_segments.tables import small_tables as at_once
 from kafka_segments.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
@@ -24,6 +24,7 @@ from kafka_segments.tables.catalog import (
     Table,
 )
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.small_tables import read_small
 from kafka_segments.tables.upgrades import with_new_columns
 from kafka_segments.tables.views import table_names
 from ready_builds import ReadyBuild
@@ -49,7 +50,7 @@ def test_a_table_of_a_build_has_the_rows_and_columns_that_delta_reads(
 ) -> None:
     by_delta = Warehouse(spark, str(broker_build.warehouse)).read(table)
 
-    found = read_at_once(spark, str(broker_build.warehouse / table.name))
+    found = read_small(spark, str(broker_build.warehouse / table.name))
 
     assert found is not None
     assert found.schema == by_delta.schema
@@ -75,7 +76,7 @@ def test_a_column_that_came_later_is_null_in_older_files_and_what_is_deleted_is_
     later.write.format("delta").mode("append").option("mergeSchema", "true").save(uri)
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE id = 2")
 
-    found = read_at_once(spark, uri)
+    found = read_small(spark, uri)
 
     assert found is not None
     assert _sorted(found) == _sorted(spark.read.format("delta").load(uri))
@@ -104,7 +105,7 @@ def test_columns_are_read_here_up_to_so_many_rows(
     there = tables.read(SEGMENTS, asked)
     count = there.count()
 
-    found = tables.columns_here(SEGMENTS, asked, most_rows=count)
+    found = tables.columns_in_driver(SEGMENTS, asked, most_rows=count)
 
     assert found is not None
     rows, columns = found
@@ -112,9 +113,9 @@ def test_columns_are_read_here_up_to_so_many_rows(
     assert rows.sort_by("path").to_pylist() == [
         row.asDict() for row in there.sort("path").collect()
     ]
-    assert tables.columns_here(SEGMENTS, asked, most_rows=count - 1) is None
+    assert tables.columns_in_driver(SEGMENTS, asked, most_rows=count - 1) is None
     expect_many_rows(spark)
-    assert tables.columns_here(SEGMENTS, asked, most_rows=count) is None
+    assert tables.columns_in_driver(SEGMENTS, asked, most_rows=count) is None
 
 
 def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
     fill(tables, LOG_DIRS, [{"log_dir": "/a"}])
     with few_rows(spark):
         rows = tables.read(LOG_DIRS)  # as they are now
-    for name in ("read_at_once", "append_at_once", "merge_at_once", "create_table"):
+    for name in ("read_small", "append_small", "merge_small", "create_table"):
         monkeypatch.setattr(delta, name, _unexpected)
     monkeypatch.setattr(delta, "shares_folder", lambda *_: False)
 
@@ -177,12 +178,12 @@ def test_a_file_that_is_gone_is_left_to_delta(
     spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path
 ) -> None:
     copied = Path(shutil.copytree(broker_build.warehouse / "segments", tmp_path / "segments"))
-    assert read_at_once(spark, str(copied)) is not None
+    assert read_small(spark, str(copied)) is not None
     next(copied.glob("*.parquet")).unlink()
 
-    assert read_at_once(spark, str(copied)) is None
-    assert read_at_once(spark, str(tmp_path / "nowhere")) is None
-    assert read_at_once(spark, "s3://nowhere/segments") is None
+    assert read_small(spark, str(copied)) is None
+    assert read_small(spark, str(tmp_path / "nowhere")) is None
+    assert read_small(spark, "s3://nowhere/segments") is None
 
 
 @pytest.fixture(scope="module")

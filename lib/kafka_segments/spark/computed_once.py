@@ -5,21 +5,21 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 
 from kafka_segments.spark.few_rows import has_few_rows
-from kafka_segments.spark.local_rows import computed_rows, frame_of_known, known_rows
+from kafka_segments.spark.local_rows import computed_rows, frame_of_rows, rows_in_driver
 
 
-def held(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
+def computed_once(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
     """Return the same rows, which are computed once, however many steps read them.
 
-    Where a verb works on few rows they are collected now, as by ``held_if_few``. Others are
+    Where a verb works on few rows they are collected now, as by ``collected_if_few``. Others are
     persisted until ``caches`` closes; None: until the session ends.
     """
     if has_few_rows(frame.sparkSession):
-        return held_if_few(frame)
-    return held_if_many(frame, caches)
+        return collected_if_few(frame)
+    return persisted_if_many(frame, caches)
 
 
-def held_if_many(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
+def persisted_if_many(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
     """Return the same rows; where a verb works on many, they are persisted until ``caches`` closes.
 
     Few are computed anew by each step that reads them: for two short steps that takes less time
@@ -33,16 +33,16 @@ def held_if_many(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame
     return kept
 
 
-def held_if_few(frame: DataFrame) -> DataFrame:
+def collected_if_few(frame: DataFrame) -> DataFrame:
     """Return the same rows; where a verb works on few, they are collected now.
 
     The driver holds them, and one task does all that follows. Rows that the driver holds already
     are not collected once more.
     """
     spark = frame.sparkSession
-    if not has_few_rows(spark) or known_rows(frame) is not None:
+    if not has_few_rows(spark) or rows_in_driver(frame) is not None:
         return frame
-    return frame_of_known(spark, *computed_rows(frame))
+    return frame_of_rows(spark, *computed_rows(frame))
 
 
 def joined_by_shuffle(frame: DataFrame) -> DataFrame:

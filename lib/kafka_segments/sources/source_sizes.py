@@ -10,7 +10,7 @@ _MOST_ROWS = 10_000
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-def hold_little(sources: Sequence[str], *, follow_links: bool = False) -> bool:
+def sources_are_small(sources: Sequence[str], *, follow_links: bool = False) -> bool:
     """Tell whether segments are so small that to compile a query costs more than to read them.
 
     Of sources in a store it is not known: to list them takes as long as what is saved.
