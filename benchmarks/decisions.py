@@ -12,7 +12,7 @@ from kafka_segments.retention.decide.what_if import TODAY, compare_retention
 from kafka_segments.settings import Settings
 from kafka_segments.spark.session import spark_session
 from kafka_segments.tables.configs import with_topic_configs
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000

@@ -7,6 +7,7 @@ of these names is asked for.
 from typing import TYPE_CHECKING, Any
 
 from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.release import __version__
 
 if TYPE_CHECKING:
     from kafka_segments.api import OpenWarehouse, StartForecast, forecast, open, register
@@ -21,7 +22,6 @@ __all__ = [
     "open",
     "register",
 ]
-__version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> Any:

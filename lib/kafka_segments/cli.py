@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from kafka_segments import __version__
 from kafka_segments.audit.command import audit
 from kafka_segments.backup.command import backup
 from kafka_segments.build.command import build
@@ -19,6 +18,7 @@ from kafka_segments.lag.command import lag
 from kafka_segments.latency.command import latency
 from kafka_segments.migrate.command import migrate
 from kafka_segments.recovery.command import recovery
+from kafka_segments.release import __version__
 from kafka_segments.report.command import report
 from kafka_segments.retention.command import retention
 from kafka_segments.roll.command import roll

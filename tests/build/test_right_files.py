@@ -15,8 +15,8 @@ from kafka_segments.index.recovery_options import RecoveryOptions
 from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.segments.format_files import Files
 from kafka_segments.settings import Settings, TopicConfig
-from kafka_segments.topic_configs import TopicConfigs
-from kafka_segments.topic_sizes import TopicSizes, unknown_topics
+from kafka_segments.tables.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_sizes import TopicSizes, unknown_topics
 from kafka_segments.wire.names import file_name
 
 NOW_MS = 1_800_000_000_000

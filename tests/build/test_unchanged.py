@@ -48,8 +48,8 @@ from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.topic_configs import TopicConfigs
-from kafka_segments.topic_sizes import SIZES, TopicSizes
+from kafka_segments.tables.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_sizes import SIZES, TopicSizes
 from ready_builds import LentBuild
 from stored_builds import build, build_few, rows_few
 

@@ -20,7 +20,7 @@ from kafka_segments.tables import catalog as tables
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.metadata_configs import read_metadata_configs
 from kafka_segments.tables.metadata_in_tables import NoMetadataError, clusters_with_metadata
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from rows_of import rows_of
 from strategies import v2_batch
 

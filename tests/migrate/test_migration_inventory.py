@@ -24,7 +24,7 @@ from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import GoneSetting
 from stored_builds import build_few
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch

@@ -30,7 +30,7 @@ from kafka_segments.tables.catalog import RETENTION_PLANS
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from plain_retention import HOUR_MS, NOW_MS
 from rows_of import rows_of
 from stored_builds import build_few

@@ -4,7 +4,7 @@ from kafka_segments.retention.report_settings import settings_in_short
 from kafka_segments.settings import Settings
 from kafka_segments.tables.logs_in_tables import KnownLog
 from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 
 MANY = 10_000
 

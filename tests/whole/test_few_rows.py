@@ -24,7 +24,7 @@ from kafka_segments.spark.computed_once import collected_if_few
 from kafka_segments.spark.few_rows import few_rows, has_few_rows
 from kafka_segments.tables.catalog import BUILD_TABLES, OFFSET_INDEX, RUNS, SEGMENTS, TIME_INDEX
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.validate.run import ValidateOptions, run_validate
 from log_folders import append_batch
 from ready_builds import ReadyBuild

@@ -20,7 +20,7 @@ from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.search.run import SearchOptions, run_search
 from kafka_segments.settings import Settings
 from kafka_segments.spark.few_rows import few_rows, has_few_rows
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.wire.moments import LATEST, MAX_TIMESTAMP
 from ready_builds import ReadyBuild
 

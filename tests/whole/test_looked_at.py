@@ -26,7 +26,7 @@ from kafka_segments.settings import Settings
 from kafka_segments.spark.few_rows import few_rows
 from kafka_segments.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.validate.run import ValidateOptions, run_validate
 from plain_decoder import plain_records, positions
 from stored_builds import NOW_MS, build_few

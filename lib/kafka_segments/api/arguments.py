@@ -11,7 +11,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.retention.command_options import load_configs
 from kafka_segments.search.log_tables import LogChoice
 from kafka_segments.settings import CutConfig, RetentionConfig, Settings, settings_grid
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.wire.moments import parse_point
 
 FilePath = str | PathLike[str]

@@ -65,7 +65,7 @@ def _audit(
     from kafka_segments.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.topic_sizes import TopicSizes  # noqa: PLC0415
+    from kafka_segments.tables.topic_sizes import TopicSizes  # noqa: PLC0415
 
     root, moment = warehouse and absolute_uri(warehouse), clock() if now_ms is None else now_ms
     settings = load_settings(

@@ -28,7 +28,7 @@ from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.tables.schemas import schema
-from kafka_segments.topic_sizes import TopicSizes
+from kafka_segments.tables.topic_sizes import TopicSizes
 
 _SCHEMA = "index_audits.v1"
 

@@ -40,7 +40,7 @@ from kafka_segments.storage.files import (
     place,
 )
 from kafka_segments.tables.keys import Transform
-from kafka_segments.topic_sizes import TopicSizes, recovery_of
+from kafka_segments.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.wire.batches import Batches
 from kafka_segments.wire.tiered_names import tiered_log_of
 

@@ -122,7 +122,7 @@ def _build(
     from kafka_segments.index.log import RecoveryMode  # noqa: PLC0415
     from kafka_segments.index.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.topic_sizes import TopicSizes  # noqa: PLC0415
+    from kafka_segments.tables.topic_sizes import TopicSizes  # noqa: PLC0415
 
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
     configs = load_configs(

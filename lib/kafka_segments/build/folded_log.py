@@ -22,7 +22,7 @@ from kafka_segments.index.time_index import encode_time_index
 from kafka_segments.index.transactions import encode_transaction_index
 from kafka_segments.storage.files import open_segment, place
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.topic_sizes import TopicSizes, recovery_of
+from kafka_segments.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.wire.names import (
     OFFSET_INDEX_SUFFIX,

@@ -9,8 +9,8 @@ from kafka_segments.errors import UsageError
 from kafka_segments.sources import kinds
 from kafka_segments.sources.broker_identity import file_path, has_segment_id
 from kafka_segments.storage.folder_lock import refuse_locked
-from kafka_segments.topic_configs import TopicConfigs
-from kafka_segments.topic_sizes import unknown_topics
+from kafka_segments.tables.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_sizes import unknown_topics
 from kafka_segments.wire.names import INDEX_SUFFIXES
 from kafka_segments.wire.plain_text import first_of
 

@@ -15,7 +15,7 @@ from kafka_segments.sources.missing import MOST_VANISHED
 from kafka_segments.storage.index_files import IndexOutput
 from kafka_segments.storage.stores import by_usual_scheme
 from kafka_segments.storage.uris import folders_below, join_uri, last_component, lies_in
-from kafka_segments.topic_sizes import IndexSizes, TopicSizes, recovery_of
+from kafka_segments.tables.topic_sizes import IndexSizes, TopicSizes, recovery_of
 from kafka_segments.wire.names import parse_partition_folder
 from kafka_segments.wire.tiered_names import tiered_folder_of
 

@@ -35,8 +35,8 @@ from kafka_segments.tables.catalog import SEGMENTS
 from kafka_segments.tables.configs import with_topic_configs
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.tables.topic_sizes import SIZES
 from kafka_segments.tables.upgrades import with_new_columns
-from kafka_segments.topic_sizes import SIZES
 
 _MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
 """Rows of a listing, and bytes of it to be read, up to which a build works on few rows.

@@ -18,7 +18,7 @@ from kafka_segments.storage.files import OpenSegment, first_line, place
 from kafka_segments.storage.files_ahead import FilesInTurn
 from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.storage.permissions import is_forbidden
-from kafka_segments.topic_sizes import TopicSizes, recovery_of
+from kafka_segments.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.wire.names import TXN_INDEX_SUFFIX
 from kafka_segments.wire.tiered_names import tiered_log_of
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_segments import __version__
 from kafka_segments.build.options import BuildOptions
+from kafka_segments.release import __version__
 from kafka_segments.sources import kinds
 
 if TYPE_CHECKING:  # a dry run needs no Spark

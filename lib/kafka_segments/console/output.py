@@ -6,7 +6,6 @@ What needs no Spark does not wait for it: it is imported where it is used.
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
@@ -19,34 +18,14 @@ from kafka_segments.wire.plain_text import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, Row
 
-    from kafka_segments.console.bar import ReadProgress
 
 MOST_ROWS_SHOWN = 50
 _Record = TypeVar("_Record", bound="DataclassInstance")
 _WIDE = 160
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
-
-
-@contextmanager
-def progress(spark: "SparkSession | None") -> Iterator["ReadProgress"]:
-    """Show on stderr, where that is a terminal, how far the running Spark stage is.
-
-    What is read is shown in bytes with the time left, if the verb tells ``ReadProgress`` of it;
-    other stages in tasks. Without a session, and over Spark Connect, where the client does not see
-    the stages of others' jobs, only what this process reads itself is shown. The bar ends before
-    the first line on stdout.
-    """
-    from kafka_segments.console.bar import ProgressBar, ReadProgress  # noqa: PLC0415
-
-    work = ReadProgress(is_shown=sys.stderr.isatty())
-    if not work.is_shown:
-        yield work
-        return
-    with ProgressBar(spark, work).shown():
-        yield work
 
 
 def print_records(

@@ -44,7 +44,7 @@ def verb_session(
         UsageError: there can be no session, see ``spark_session``.
         SparkEndedError: Spark's JVM did not start, or it ended.
     """
-    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.console.progress import progress  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415

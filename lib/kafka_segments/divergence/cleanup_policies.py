@@ -8,7 +8,7 @@ from kafka_segments.settings import Settings
 from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_TOPICS
 from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
 from kafka_segments.tables.metadata_in_tables import clusters_with_metadata, rows_held, rows_until
-from kafka_segments.topic_configs import ClusterConfigs, TopicConfigs
+from kafka_segments.tables.topic_configs import ClusterConfigs, TopicConfigs
 from kafka_segments.wire.names import METADATA_TOPIC
 
 _POLICY, _COMPACT = "cleanup_policy", "compact"

@@ -118,7 +118,7 @@ def _asked(
 ) -> "MigrationOptions":
     from kafka_segments.migrate.run_plan import MigrationOptions  # noqa: PLC0415
     from kafka_segments.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
+    from kafka_segments.tables.topic_configs import TopicConfigs  # noqa: PLC0415
 
     settings = load_settings(
         conf,

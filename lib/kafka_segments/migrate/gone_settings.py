@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.wire.kafka_configs import GONE_KEYS, GoneSetting
 
 

@@ -37,7 +37,7 @@ from kafka_segments.tables.catalog import MIGRATION_PLANS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.metadata_in_tables import cluster_in_words
 from kafka_segments.tables.metadata_topics import MetadataTopics
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 
 _LOG = logging.getLogger(__name__)
 _OF_TOPIC = ("index_interval_bytes", "segment_index_bytes", "max_message_bytes")

@@ -94,7 +94,7 @@ def _forecast(
     verbose: bool,
     **asked: Any,
 ) -> int:
-    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.console.progress import progress  # noqa: PLC0415
     from kafka_segments.recovery.decide.times import THREADS  # noqa: PLC0415
     from kafka_segments.recovery.report_forecast import print_forecast  # noqa: PLC0415
     from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast  # noqa: PLC0415

@@ -139,7 +139,7 @@ def _kit(
     moment = clock() if now_ms is None else now_ms
     if engine == "spark":
         require_java()
-    from kafka_segments.console.output import progress  # noqa: PLC0415
+    from kafka_segments.console.progress import progress  # noqa: PLC0415
     from kafka_segments.recovery.kit_listing import plan_kit  # noqa: PLC0415
     from kafka_segments.recovery.report_kit import print_kit  # noqa: PLC0415
     from kafka_segments.recovery.run_kit import (  # noqa: PLC0415

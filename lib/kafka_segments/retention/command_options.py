@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_segments.retention.run import RetentionOptions
     from kafka_segments.settings import Settings
     from kafka_segments.tables.metadata_configs import MetadataConfigs
-    from kafka_segments.topic_configs import TopicConfigs
+    from kafka_segments.tables.topic_configs import TopicConfigs
 
 _Held = TypeVar("_Held")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -87,7 +87,7 @@ def load_configs(
         UsageError: as ``TopicConfigs.load``.
     """
     from kafka_segments.tables.metadata_in_tables import cluster_in_words  # noqa: PLC0415
-    from kafka_segments.topic_configs import TopicConfigs  # noqa: PLC0415
+    from kafka_segments.tables.topic_configs import TopicConfigs  # noqa: PLC0415
 
     configs = TopicConfigs.load(
         settings,

@@ -9,7 +9,7 @@ from kafka_segments.retention.decide.other_rules import LEFT_OVER, METADATA_LOG,
 from kafka_segments.retention.report import moment
 from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.tables.decisions import Decision
-from kafka_segments.topic_configs import Setting, TopicConfigs, settings_that_count
+from kafka_segments.tables.topic_configs import Setting, TopicConfigs, settings_that_count
 
 MOST_SEGMENTS = 200
 _OTHER_RULES = frozenset(rules.code for rules in OTHER_RULES)

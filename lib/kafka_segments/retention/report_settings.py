@@ -9,7 +9,7 @@ from kafka_segments.console.output import duration
 from kafka_segments.settings import RetentionConfig
 from kafka_segments.tables.logs_in_tables import KnownLog, logs_of_topics
 from kafka_segments.tables.metadata_in_tables import cluster_in_words
-from kafka_segments.topic_configs import (
+from kafka_segments.tables.topic_configs import (
     Setting,
     Source,
     TopicConfigs,

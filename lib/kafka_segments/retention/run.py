@@ -25,7 +25,7 @@ from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.tables.known_replicas import telling_left_over
 from kafka_segments.tables.run_columns import stamp_of
-from kafka_segments.topic_configs import (
+from kafka_segments.tables.topic_configs import (
     ClusterConfigs,
     TopicConfigs,
     kafka_key,

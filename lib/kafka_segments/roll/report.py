@@ -9,7 +9,7 @@ from kafka_segments.console.output import utc
 from kafka_segments.console.tables import print_result
 from kafka_segments.retention.report_settings import setting_text
 from kafka_segments.tables.decisions import Decision
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 from kafka_segments.wire.plain_text import first_of
 
 _DECISION = (

@@ -18,7 +18,7 @@ from kafka_segments.tables.first_look_only import refuse_looked_at
 from kafka_segments.tables.keys import SEGMENT_KEYS
 from kafka_segments.tables.known_replicas import telling_left_over
 from kafka_segments.tables.run_columns import stamp_of
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 
 _OF_SEGMENTS = (
     *SEGMENT_KEYS,

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments import __version__
 from kafka_segments.errors import UsageError
+from kafka_segments.release import __version__
 
 _VARIABLE = "PYSPARK_PYTHON"
 _SIGNS = re.compile(r"(?:\[PYTHON_VERSION_MISMATCH\]|Cannot run program).*")

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from kafka_segments.settings import TopicConfig
 from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.tables.keys import Transform
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 
 _TYPES: dict[type, T.DataType] = {int: T.LongType(), str: T.StringType(), bool: T.BooleanType()}
 _CLUSTER, _NAME = "_cluster_number", "_settings_of"

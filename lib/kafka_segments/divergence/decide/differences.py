@@ -29,7 +29,7 @@ from kafka_segments.divergence.decide.record_fields import (
 )
 
 if TYPE_CHECKING:
-    from kafka_segments.divergence.decide.logs import CopyReader
+    from kafka_segments.divergence.decide.copy_reader import CopyReader
 
 Told = set[tuple[str, int]]
 """Copies and the numbers of their damages."""

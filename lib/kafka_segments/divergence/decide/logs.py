@@ -1,10 +1,11 @@
 """Compare the copies of one log: digests of ranges first, records only where these differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kafka_segments.divergence.decide.compaction import Compaction
 from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
+from kafka_segments.divergence.decide.copy_reader import CopyReader
 from kafka_segments.divergence.decide.differences import Differences, Told, untold_damages
 from kafka_segments.divergence.decide.epochs import wrong_epochs
 from kafka_segments.divergence.decide.forks import Behind, fork_at
@@ -13,17 +14,6 @@ from kafka_segments.divergence.decide.lost_keys import lost_keys
 from kafka_segments.divergence.decide.lost_markers import lost_markers
 from kafka_segments.divergence.decide.merging import merged, with_equal
 from kafka_segments.divergence.decide.overlaps import Held, Island, islands, unequal
-from kafka_segments.divergence.decide.record_fields import HeldRecords
-
-
-class CopyReader(Protocol):
-    """Reads what digests do not tell."""
-
-    def batches(self, copy: str, piece: CopyPiece) -> Sequence[CopyPiece]:
-        """Return the sound batches of a piece, each as a piece of its own."""
-
-    def records(self, copy: str, piece: CopyPiece) -> HeldRecords | None:
-        """Return the records of a batch; None: they cannot be decoded."""
 
 
 def compare_log(

@@ -13,7 +13,7 @@ from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceK
 from kafka_segments.divergence.decide.keyed import Keys, OfTransaction, Question, Questions
 
 if TYPE_CHECKING:
-    from kafka_segments.divergence.decide.logs import CopyReader
+    from kafka_segments.divergence.decide.copy_reader import CopyReader
 
 Markers = Mapping[int, tuple[CopyPiece, list[str]]]
 """Markers, and the copies that hold them, by their offsets, ascending."""

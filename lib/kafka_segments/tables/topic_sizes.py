@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.topic_configs import TopicConfigs
+from kafka_segments.tables.topic_configs import TopicConfigs
 
 SIZES = ("index_interval_bytes", "segment_index_bytes")
 
