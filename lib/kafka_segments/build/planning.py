@@ -1,4 +1,4 @@
-"""The first step of a build: list the sources and hold them against table ``segments``."""
+"""The first step of a build: list the sources and compare the list with table ``segments``."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -39,24 +39,24 @@ from kafka_segments.tables.topic_sizes import SIZES
 from kafka_segments.tables.upgrades import with_new_columns
 
 _MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
-"""Rows of a listing, and bytes of it to be read, up to which a build works on few rows.
+"""A build works on few rows up to so many listed rows, and so many bytes to be read.
 
-Beyond so many bytes the driver might have to hold much of what they tell of transactions.
+More bytes can tell more of transactions than the driver has memory for.
 """
 _OF_SEGMENTS = (
     *("source", "relative_path", "name", "size_bytes", "mtime_ns", "is_active"),
     "next_base_offset",
 )
-"""What a listing says of a segment beside its key; other columns are of other kinds of rows."""
+"""The columns of a listing, beside the key, that are used of a segment's row."""
 
 
 _MOST_KNOWN_HERE = 1_500_000
-"""Rows of ``segments`` that the driver reads at most, to leave out what has not changed.
+"""The driver reads ``segments`` to leave out what has not changed, up to so many rows.
 
-A million, with as many of a listing, take 0.75 GiB.
+A million rows, with a million of the listing, take 0.75 GiB.
 """
 _MOST_UNLIKE = 50_000
-"""Rows that may be left then, to be worked on as few."""
+"""If no more rows are left then, the build works on them as few rows."""
 _READ_OF_KNOWN = ("index_format", "checked", "size_bytes", "last_modified_ms", "damage")
 
 

@@ -45,7 +45,7 @@ MEASURED: Mapping[str, Callable[[Any], Any]] = {
     "producers": attrgetter("producers.producers"),
     "transaction_steps": attrgetter("producers.steps"),
 }
-"""How each column is had of a recovered segment: by its name, or as said here.
+"""Where the value of each column comes from: the field of its name, or what this table says.
 
 It is null if the segment was not read.
 """
@@ -54,7 +54,7 @@ _OF_LOOK = {field.name for field in fields(FirstLook)}
 _LOOKED_AT = {
     name: value for name, value in MEASURED.items() if name.removesuffix("_ms") in _OF_LOOK
 }
-"""The columns that a first look knows; the others are null."""
+"""The columns that have a value after a first look; the others are null then."""
 _CHECKED = ("checked", "checked_bytes", "checked_why")
 
 SCANNED_COLUMNS = (
@@ -112,7 +112,7 @@ def _checked_bytes(scanned: Scanned) -> int | None:
 
 
 def _ranges(scanned: Scanned) -> Ranges | None:
-    """Return a row for each offset range; None: there are none, or not of the file as it lies."""
+    """Return a row for each offset range; None: none was made of the file as it is now."""
     found = scanned.recovery
     if found is None or found.offset_ranges is None or scanned.size_bytes is not None:
         return None

@@ -132,7 +132,7 @@ class ProgressBar:
 
 
 class _Result:
-    """stdout, before whose first text the bar goes."""
+    """stdout; the bar is taken away before the first text is written to it."""
 
     def __init__(self, stdout: TextIO, end: Callable[[], None]) -> None:
         self._stdout = stdout

@@ -1,4 +1,4 @@
-"""What recovery says of one segment: the words of everything that reads a recovered segment."""
+"""The result of recovering one segment: entries, damage, counts, times and epochs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How much there is below sources on this machine, told before there is a session."""
+"""Whether the segments of local sources are small; no session is needed to tell."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 def sources_are_small(sources: Sequence[str], *, follow_links: bool = False) -> bool:
-    """Tell whether segments are so small that to compile a query costs more than to read them.
+    """Tell whether reading the segments costs less than compiling a query for them.
 
-    Of sources in a store it is not known: to list them takes as long as what is saved.
+    The answer is no for sources in a store: listing them would take as long as it saves.
     """
     if not all(store_of(source).is_local for source in sources):
         return False

@@ -1,11 +1,11 @@
 """The archive of classes (CDS) by which the JVMs of later commands start some seconds sooner.
 
-It lies in the user's cache folder, one an installation, and is made after a command has ended, by
-a process that nobody waits for. It fits one Spark, one Java and one set of JARs: its name says
-which, so another one is made where these change. A file beside it says where the package lies, so
-that it can go when the package has gone. Without one all runs as before. The JVM looks
-itself whether an archive fits, but not whether it is whole: a file beside it says how long it is,
-and one with which the JVM does not start is deleted.
+Each installation has one, in the user's cache folder. A process in the background makes it after
+a command has ended. It fits one release of Spark, one Java and one set of JARs, which its name
+tells; where these change, another one is made. A file beside it names the package's folder, so that
+the archive can be deleted when the package is gone. Without an archive all works, but starts later.
+The JVM checks whether an archive fits, but not whether it is complete: a file beside it has its
+length, and an archive with which the JVM does not start is deleted.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""Sessions of verbs that work on few rows: plans are run as they are, in one task, not compiled.
+"""Sessions of verbs that work on few rows: their queries run in one task, and are not compiled.
 
-Spark compiles a Java program for each query. On few rows that costs more than the query itself, and
-so do Python workers that are started for it and frames that are cached.
+Spark compiles a Java program for each query, starts Python workers, and caches frames. On few rows
+each of these takes longer than the query.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,9 +26,9 @@ from kafka_segments.spark.settings import restore, settings_meanwhile
 from kafka_segments.spark.shared_folders import shares_folder
 
 MOST_ROWS = 50_000
-"""What is read at once has no more rows."""
+"""A small table has no more rows."""
 MOST_IN_DRIVER = 256
-"""What is worked on in the driver has no more rows: above that, processes at once are quicker."""
+"""The driver works on no more rows; for more, parallel tasks are quicker."""
 
 _FEW_ROWS = "spark.kafkaSegments.fewRows"
 _FEW = {_FEW_ROWS: "true", "spark.sql.codegen.wholeStage": "false"}

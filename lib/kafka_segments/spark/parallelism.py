@@ -1,4 +1,4 @@
-"""How many tasks a session runs at once, asked so that a driver's session and Connect's answer."""
+"""How many tasks a session runs at once: of a session in this process, and of Spark Connect."""
 
 import re
 from weakref import WeakKeyDictionary
@@ -11,7 +11,7 @@ _TOLD: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """Return into how many tasks Spark splits what nobody has split: its cores, as a rule.
+    """Return the number of tasks into which Spark splits rows by default: its cores, as a rule.
 
     A Connect server says it by the physical plan of a range, once a session. Nothing is run for it.
     """

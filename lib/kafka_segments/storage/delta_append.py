@@ -25,7 +25,7 @@ from kafka_segments.storage.files import place
 _MOST_TRIES = 20
 _CHECKPOINT_EVERY = 10  # Delta writes one after its own commits with such a version
 _LAST_WITHOUT_FEATURES = 3
-# What these ask of a writer is nothing where rows are appended, or is looked for below.
+# An append keeps what these features ask for: by itself, or by what is checked below.
 _FEATURES = {
     *("appendOnly", "invariants", "changeDataFeed", "checkConstraints"),
     *("clustering", "domainMetadata"),  # statistics of the columns clustered by: of all its keys

@@ -341,10 +341,10 @@ def _without_columns_of_others(table: Table, rows: DataFrame) -> DataFrame:
 
 
 def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, str]]:
-    """Collect few rows; return them, and the table's constraints if they meet all, else none.
+    """Collect few rows; return them, and the constraints that they are known to meet, by name.
 
-    Constraints are by name. They cost no query of their own where the rows are still to be
-    computed.
+    These are all constraints of the table, or no constraint. Where the rows are still to be
+    computed, one query computes both.
     """
     holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
     hold_all = reduce(and_, holds, F.lit(True))

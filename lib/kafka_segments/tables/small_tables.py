@@ -1,4 +1,4 @@
-"""Small tables on this machine, read, added to and merged into at once.
+"""Small tables on local disks: read, appended to and merged into by Arrow, without Spark.
 
 Delta plans a read or a write of few rows for longer than either takes.
 """
