@@ -26,6 +26,7 @@ from log_copies import (
     without,
 )
 from log_folders import write_copies
+from metadata_logs import log_bytes, log_dir, partition, topic
 from object_store import ObjectStore
 from rows_of import rows_of
 from strategies import crc32c
@@ -373,6 +374,21 @@ def test_what_a_backup_lost_behind_a_fork_is_missed(spark: SparkSession, tmp_pat
     }
     assert [miss["kind"] for miss in rows["t-0"]["misses"]] == ["lost middle"]
     assert rows["t-0"]["complete_until"] == newer[44].base
+
+
+def test_partitions_of_which_the_cluster_has_no_copy_at_hand_are_not_known(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = drawn_log(random.Random(4), keys=20)
+    for name in ("b", "n1"):
+        write_copies(tmp_path / name, {"t-0": rolled(random.Random(4), log)})
+    records = [topic("t", 1), *(partition(1, number) for number in range(3))]
+    log_dir(tmp_path / "n1", {f"{0:020d}.log": log_bytes(records)})
+
+    status, rows, told = _verify("--backup", tmp_path / "b", "--against", f"n1={tmp_path}/n1")
+
+    assert (status, rows["t-0"]["verdict"]) == (1, "complete")
+    assert "not known whether the backup holds t-1, t-2: no copy of the cluster's is" in told
 
 
 @pytest.mark.usefixtures("few")

@@ -109,6 +109,21 @@ def test_what_is_lost_is_what_lies_behind_the_point_at_which_logs_go_apart(seed:
         )
 
 
+def test_what_is_said_without_a_replica_is_no_more_than_all_say(seed: int) -> None:
+    rng = random.Random(f"{seed} left out")
+    for _ in range(ROUNDS):
+        copies = {broker: rolled(rng, log) for broker, log in _drawn(rng).items()}
+        registered = Registration((1, 2, 3), tuple(rng.sample([1, 2, 3], rng.randint(1, 3))))
+        whole = {one.broker_id: one for one in advised(registered, copies).candidates}
+        for left_out in copies:
+            part = advised(registered, {at: copies[at] for at in copies if at != left_out})
+
+            assert part.absent == (left_out,)
+            for one in part.candidates:
+                assert one.lost_records <= whole[one.broker_id].lost_records
+                assert one.damages == whole[one.broker_id].damages
+
+
 @pytest.fixture
 def rng(seed: int) -> random.Random:
     return random.Random(f"{seed} way")

@@ -27,14 +27,19 @@ from kafka_segments.backup.decide.verdicts import (
     only_in_backup,
 )
 from kafka_segments.backup.tasks import find_timestamps
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.divergence.decide.frames import chosen_segments
 from kafka_segments.divergence.options import CopyOptions
+from kafka_segments.divergence.read_policies import MetadataHistory, unread_partitions
 from kafka_segments.divergence.run import Compared, run_divergence
 from kafka_segments.errors import UsageError
 from kafka_segments.spark.computed_once import computed_once
 from kafka_segments.spark.packing import TellLoad, tell_nobody
+from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.wire.plain_text import first_of
 
 BACKUP = "backup"
+_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ def run_backup(
     compared = run_divergence(spark, options, caches, dry_run=dry_run, tell=tell)
     found, differences = compared.found, compared.rows
     listed, logs, copies = found.listed, found.logs, found.copies
+    _tell_unread(found.history, logs.where(F.col("copy") != BACKUP))
     ends = log_ends(differences, backup=BACKUP)
     is_given = moment_ms is not None
     asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
@@ -112,6 +118,18 @@ def run_backup(
     counts = {row["verdict"]: row["logs"] for row in verdicts}
     only_there = only_in_backup(logs, backup=BACKUP).count()
     return Verified(rows, moment, counts, only_there, compared)
+
+
+def _tell_unread(history: MetadataHistory, logs: DataFrame) -> None:
+    """Tell of which partitions no copy of the cluster's is at hand, by its own metadata log."""
+    if logs.where(F.col("topic") == METADATA_TOPIC).isEmpty():
+        return  # the backup's may name partitions that are deleted by now
+    names = unread_partitions(history, logs)
+    if names:
+        named = first_of(names, _NAMED)
+        tell_not_known(
+            [f"not known whether the backup holds {named}: no copy of the cluster's is at hand"]
+        )
 
 
 def _with_timestamps(asked: DataFrame) -> DataFrame:

@@ -19,7 +19,12 @@ from kafka_segments.divergence.decide.frames import (
 )
 from kafka_segments.divergence.decide.matching import matched_topics
 from kafka_segments.divergence.options import CopyOptions
-from kafka_segments.divergence.read_policies import policies_at_hand
+from kafka_segments.divergence.read_policies import (
+    NO_HISTORY,
+    MetadataHistory,
+    history_at_hand,
+    with_history,
+)
 from kafka_segments.divergence.tasks import read_segments
 from kafka_segments.divergence.tasks_policies import with_policy
 from kafka_segments.errors import SourceError, UsageError
@@ -40,10 +45,14 @@ _MOST_COMPARED_BYTES = 4 * 1024**3  # the digests of more are sooner compared by
 
 
 class ListedCopies(NamedTuple):
-    """The listing, with ``copy``, and the rows of ``listed_logs``, with ``is_compact``."""
+    """The listing, with ``copy``, and the rows of ``listed_logs``, with ``is_compact``.
+
+    ``history``: what the metadata logs among the copies tell, where policies are by them.
+    """
 
     listed: DataFrame
     logs: DataFrame
+    history: MetadataHistory = NO_HISTORY
 
 
 class ReadCopies(NamedTuple):
@@ -58,6 +67,7 @@ class ReadCopies(NamedTuple):
         copies: rows of ``described``.
         parts: rows of ``unequal_parts``.
         bytes_there: bytes of the segments that are compared.
+        history: as in ``ListedCopies``.
     """
 
     listed: DataFrame
@@ -68,6 +78,7 @@ class ReadCopies(NamedTuple):
     copies: DataFrame
     parts: DataFrame
     bytes_there: int
+    history: MetadataHistory = NO_HISTORY
 
 
 def list_copies(
@@ -95,12 +106,14 @@ def list_copies(
         tell_links(listed)
     names = [name for name, _ in options.copies]
     of_copies = listed.transform(with_copy(sources))
+    history = NO_HISTORY
     if told is None:
         older = () if options.anchor is None else (options.anchor,)
-        told = with_policy(policies_at_hand(of_copies, options.policies, caches, last=older))
+        history = history_at_hand(of_copies, caches, last=older)
+        told = with_policy(with_history(options.policies, history))
     named = of_copies.transform(matched_topics(options.match, names))
     logs = named.transform(listed_logs).transform(told)
-    return ListedCopies(named, computed_once(logs, caches))
+    return ListedCopies(named, computed_once(logs, caches), history)
 
 
 def read_compared(
@@ -131,7 +144,7 @@ def read_copies(
     Raises:
         UsageError: a warehouse without digests.
     """
-    named, logs = there
+    named, logs, history = there
     segments = computed_once(named.transform(chosen_segments(chosen)), caches)
     known = _known(spark, segments, options, caches)
     unread = segments
@@ -152,7 +165,7 @@ def read_copies(
     read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
     copies = read.transform(described(chosen))
     parts = read.transform(unequal_parts(copies))
-    return ReadCopies(named, logs, segments, fresh, read, copies, parts, bytes_there)
+    return ReadCopies(named, logs, segments, fresh, read, copies, parts, bytes_there, history)
 
 
 def _known(

@@ -14,7 +14,7 @@ from kafka_segments.internals.tasks import read_records
 from kafka_segments.internals.write_history import fold_best_replicas, rows_of
 from kafka_segments.sources import kinds
 from kafka_segments.spark.computed_once import computed_once
-from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_TOPICS
+from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS, METADATA_TOPICS
 from kafka_segments.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.wire.names import METADATA_TOPIC, FolderState
 
@@ -41,6 +41,9 @@ class MetadataHistory(NamedTuple):
         return [cluster for cluster in self.clusters if cluster not in untold]
 
 
+NO_HISTORY = MetadataHistory(None, (), ())
+
+
 def read_history(files: DataFrame, caches: ExitStack) -> MetadataHistory:
     """Fold the best replica of each cluster's metadata log.
 
@@ -50,7 +53,7 @@ def read_history(files: DataFrame, caches: ExitStack) -> MetadataHistory:
     """
     clusters = sorted(row["cluster"] for row in files.select("cluster").distinct().collect())
     if not clusters:
-        return MetadataHistory(None, (), ())
+        return NO_HISTORY
     rows, problems = fold_best_replicas(
         computed_once(read_records(files), caches), clusters, caches
     )
@@ -74,13 +77,16 @@ def with_history(policies: CleanupPolicies, history: MetadataHistory) -> Cleanup
 
 
 def policies_at_hand(
-    listed: DataFrame,
-    policies: CleanupPolicies,
-    caches: ExitStack,
-    *,
-    last: Collection[str] = (),
+    listed: DataFrame, policies: CleanupPolicies, caches: ExitStack
 ) -> CleanupPolicies:
-    """Return policies with what the metadata logs among copies tell.
+    """Return policies with what the metadata logs among copies tell; see ``history_at_hand``."""
+    return with_history(policies, history_at_hand(listed, caches))
+
+
+def history_at_hand(
+    listed: DataFrame, caches: ExitStack, *, last: Collection[str] = ()
+) -> MetadataHistory:
+    """Return what the metadata logs among copies tell.
 
     What their history lacks is told on stderr, and the verb ends with findings.
 
@@ -91,9 +97,22 @@ def policies_at_hand(
     logs = listed.where(is_log & (F.col("topic") == METADATA_TOPIC)).select("copy").distinct()
     copies = {row["copy"] for row in logs.collect()}
     if not copies:
-        return policies
+        return NO_HISTORY
     first = sorted(copies - set(last)) or sorted(copies)
     of_copies = listed.where(F.col("copy").isin(*first))
     history = read_history(internal_files(of_copies, OF_METADATA, caches), caches)
     tell_not_known(f"{one}; cleanup policies are taken without it" for one in history.problems)
-    return with_history(policies, history)
+    return history
+
+
+def unread_partitions(history: MetadataHistory, logs: DataFrame) -> list[str]:
+    """Name the partitions that the metadata log has, and of which none of some logs is a replica.
+
+    Needs: ``logs``: topic and partition.
+    """
+    if history.rows is None:
+        return []
+    own = ["topic", "partition"]
+    named = rows_of(history.rows, METADATA_PARTITIONS).where("until_offset IS NULL")
+    unread = named.select(*own).join(logs.select(*own), own, how="left_anti").distinct()
+    return [f"{topic}-{partition}" for topic, partition in unread.orderBy(*own).collect()]

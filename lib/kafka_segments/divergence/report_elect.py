@@ -54,8 +54,7 @@ def print_elect(found: Elections, output: str) -> int:
         print_result(ordered, output, names=_NAMES, cells=_cells)
     absent = [f"{row['topic']}-{row['partition']}" for row in found.absent.orderBy(*_LOG).collect()]
     unread = list(_unread(best))
-    at_least = "at least " if unread else ""
-    summary = _summary(found, counted, len(absent), at_least)
+    summary = _summary(found, counted, len(absent), is_whole=not unread)
     for line in (*_left_out(found), *_absent(absent), *unread, summary):
         say(line)
     return int(counted["findings"]) + len(absent)
@@ -95,12 +94,11 @@ def _unread(best: DataFrame) -> Iterator[str]:
         )
 
 
-def _summary(found: Elections, counted: Row, absent: int, at_least: str) -> str:
-    lost = [
-        f"{at_least}{counted[name] or 0}" for name in ("lost", "acks_all_lost", "committed_lost")
-    ]
+def _summary(found: Elections, counted: Row, absent: int, *, is_whole: bool) -> str:
+    lost = [counted[name] or 0 for name in ("lost", "acks_all_lost", "committed_lost")]
+    bound = "" if is_whole else "as far as the copies at hand tell, "
     return (
-        f"{found.partitions} partitions; with the best replicas {lost[0]} records are lost,"
+        f"{found.partitions} partitions; {bound}with the best replicas {lost[0]} records are lost,"
         f" acks=all may have acknowledged {lost[1]}, {lost[2]} lie below a high watermark;"
         f" partitions to look at: {counted['findings'] + absent}"
     )
