@@ -206,7 +206,8 @@ def _offset_index(judgement: Judgement, state: SegmentState) -> tuple[Effect, st
         case (IndexVerdict.STALE | IndexVerdict.CORRUPT, _) if state.is_active:
             text = "the log end is looked for behind the last entry and can fall back to the base"
             return Effect.LOSES_LOG_END, (
-                f"{text} offset: new records get offsets that are there already, and rolls can fail"
+                f"{text} offset: new records get offsets that are there already, and appends and"
+                " rolls fail"
             )
     text = "fetches that such an entry leads start at wrong bytes: records are missed, or errors"
     return Effect.WRONG_LOOKUPS, text
