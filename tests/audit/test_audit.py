@@ -70,14 +70,14 @@ def _audit(
     index_interval_bytes: int = 4096,
     segment_index_bytes: int = 10_485_760,
     source: Path | None = None,
-    follow: bool = False,
+    follow_into: tuple[str, ...] = (),
 ) -> Rows:
     scope = AuditScope(
         RecoveryOptions(
             index_interval_bytes=index_interval_bytes, segment_index_bytes=segment_index_bytes
         ),
         parse_version(version),
-        follow,
+        follow_into,
     )
     asked = {
         "cluster": "",
@@ -100,7 +100,7 @@ def _audit(
     judged = [row for row in rows if "unfolded" not in row]
     judged += judge_log_transactions(unfolded, scope.version)
     found = {row["suffix"]: row for row in judged}
-    if not follow and {row["verdict"] for row in found.values()} == {"identical"}:
+    if not follow_into and {row["verdict"] for row in found.values()} == {"identical"}:
         assert looked.doubt is None or "messages in the format of" in looked.doubt
     return found
 
@@ -608,7 +608,9 @@ def test_a_link_is_named_and_only_followed_when_asked(segment: Path, tmp_path: P
     segment.with_suffix(TIME_INDEX).symlink_to(moved)
     source = segment.parent
 
-    left, followed = _audit(segment, source=source), _audit(segment, source=source, follow=True)
+    left = _audit(segment, source=source)
+    alone = _audit(segment, source=source, follow_into=(str(source),))
+    followed = _audit(segment, source=source, follow_into=(str(source), str(moved.parent)))
 
     row = left[TIME_INDEX]
     assert (row["verdict"], row["kind"], row["effect"]) == ("unjudged", "link", "writes_elsewhere")
@@ -616,6 +618,9 @@ def test_a_link_is_named_and_only_followed_when_asked(segment: Path, tmp_path: P
     assert (left[INDEX]["verdict"], left[INDEX]["message"]) == (
         "identical",
         "the bytes that recovery writes",
+    )
+    assert alone[TIME_INDEX]["message"] == (
+        f"a link out of the sources, to {moved}: not followed; give that as a source, too"
     )
     row = followed[TIME_INDEX]
     assert (row["verdict"], row["effect"]) == ("identical", "trusted")

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
+from kafka_segments.recovery.folders import find_log_dirs
 
 NODE = Path("cluster/disks/node-1")
 LOG = "careful-2"  # in directory a, which has the metadata log, too
@@ -228,6 +229,32 @@ def test_a_link_is_named_with_where_it_leads(node: Path, tmp_path: Path) -> None
     assert done.exit_code == 1
     assert f"{node}/b: a link out of the source, to {tmp_path}/disk" in done.stderr
     assert "--follow-links" in done.stderr
+
+
+def test_a_link_out_of_the_sources_is_read_where_it_leads_to_a_source(
+    node: Path, tmp_path: Path
+) -> None:
+    (node / "b").rename(tmp_path / "disk")
+    (node / "b").symlink_to(tmp_path / "disk")
+    log = _in_b(node)
+    log.rename(tmp_path / log.name)
+    log.symlink_to(tmp_path / log.name)
+    disks = ("--source", str(tmp_path / "disk"), "--source", str(tmp_path / log.name))
+
+    alone = _forecast(node, "--follow-links")
+    named = _forecast(node, *disks, "--follow-links")
+
+    assert alone.exit_code == 1
+    assert f"{node}/b: a link out of the sources, to {tmp_path}/disk: not followed" in alone.stderr
+    assert named.exit_code == 0, named.stderr
+
+
+def test_partitions_of_one_directory_that_are_sources_are_all_read(node: Path) -> None:
+    one, two = sorted((node / "b").glob("orders-*"))[:2]
+
+    found = find_log_dirs([str(one), str(two)])
+
+    assert [[log.folder for log in of_dir.logs] for of_dir in found] == [[one.name, two.name]]
 
 
 def test_a_link_in_the_place_of_a_partition_is_no_missing_folder(

@@ -3,12 +3,14 @@
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import walk
 from kafka_segments.sources.kinds import UNLISTED
+from kafka_segments.sources.list import bare_sources
 from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import UnlistedFolder, find_segments, list_folders
@@ -79,10 +81,10 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_others(
     source = _make(tmp_path, f"t-0/{_name(0)}", f"t-1/{_name(0)}")
     list_rows = walk._list_rows
 
-    def refused(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
+    def refused(folder: tuple[str, str], **options: Any) -> list[Listed]:
         if folder[1] == "t-0":
             return [Listed(UNLISTED, *folder, reason="Permission denied")]
-        return list_rows(folder, follow_links=follow_links)
+        return list_rows(folder, **options)
 
     monkeypatch.setattr(walk, "_list_rows", refused)
     found = find_segments([source])
@@ -116,7 +118,7 @@ def test_only_folders_that_are_waited_for_are_listed_many_at_a_time(
 ) -> None:
     listed_here = []
 
-    def listed(folder: tuple[str, str], *, follow_links: bool) -> list[Listed]:
+    def listed(folder: tuple[str, str], **_: object) -> list[Listed]:
         time.sleep(seconds)
         if threading.current_thread() is threading.main_thread():
             listed_here.append(folder)
@@ -151,3 +153,22 @@ def test_links_to_folders_and_segments_are_told_and_others_are_not(tmp_path: Pat
         (f"{source}/v-0/{_name(5)}", "v", 0),
     }
     assert all("a link out of the source, to " in left.reason for left in found.unlisted)
+
+
+def test_what_links_and_sources_lead_to_is_read_once_below_the_first_source(
+    tmp_path: Path,
+) -> None:
+    disk, source = tmp_path / "disk", tmp_path / "logs"
+    _make(disk, f"t-0/{_name(0)}", f"other/w-0/{_name(0)}")
+    _make(source, f"v-0/{_name(0)}")
+    (source / "t-0").symlink_to(disk / "t-0")
+    (source / "again").symlink_to(disk / "other")
+    (source / "u-0").symlink_to(source / "v-0")  # to a broker another partition
+
+    found = find_segments([str(source), str(disk), str(disk / "t-0")], follow_links=True)
+
+    assert [segment.path for segment in found.segments] == [
+        f"{source}/{folder}/{_name(0)}" for folder in ("again/w-0", "t-0", "u-0", "v-0")
+    ]
+    assert found.unlisted == []
+    assert bare_sources([str(source), str(disk / "t-0")], follow_links=True) == ()

@@ -52,7 +52,7 @@ def test_hostile_names_are_names(
     warehouse = ["--warehouse", str(hostile / "warehouse")]
     source = ["--source", str(hostile / "logs")]
 
-    for options in (["--follow-links"], ["--full"]):
+    for options in (["--follow-links", "--source", str(hostile / "elsewhere")], ["--full"]):
         _run("build", *source, *warehouse, "--index-dir", str(hostile / "indexes"), *options)
     _run("report", *warehouse, "--out", str(hostile / "report.html"))
 
@@ -74,9 +74,10 @@ def test_hostile_names_are_names(
         f"{logs}/{name}": reason
         for name, reason in {
             "loop": f"a link, to {logs}: not followed; --follow-links does",
-            "up": f"a link out of the source, to {hostile}: not followed; --follow-links does",
+            "up": f"a link out of the source, to {hostile}: not followed; --follow-links does,"
+            " with what it leads to as a source, too",
             "linked-0": f"a link out of the source, to {hostile}/elsewhere: not followed;"
-            " --follow-links does",
+            " --follow-links does, with what it leads to as a source, too",
             f"*-0/{0:020d}.timeindex": f"a link that leads nowhere: {logs}/nowhere is not there",
             "\\xff-0": "a folder; its name is no UTF-8, so nothing can be read by it; rename it",
         }.items()

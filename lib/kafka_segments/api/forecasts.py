@@ -60,7 +60,7 @@ def forecast(
         calibrate: a folder of the disk in which recovery's costs are measured.
         cluster: the cluster's name; by default the one in meta.properties.
         broker_id: the broker's id; by default the one in meta.properties.
-        follow_links: symbolic links below the sources are followed.
+        follow_links: symbolic links are followed to what lies below the sources.
 
     Raises:
         UsageError: no source, or a value that is none.

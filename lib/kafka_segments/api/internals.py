@@ -192,7 +192,7 @@ class OpenInternals:
             now: the moment from which that counts back; by default the clock.
             topics: only these; by default all.
             cluster: only this cluster's; needed where there are several.
-            follow_links: symbolic links below the sources are followed.
+            follow_links: symbolic links are followed to what lies below the sources.
             save: write table remote_segments.
 
         Returns:
@@ -222,7 +222,7 @@ class OpenInternals:
             check: how far objects are read: names, manifests or headers.
             topics: only these; by default all.
             cluster: only this cluster's; needed where there are several.
-            follow_links: symbolic links below the sources are followed.
+            follow_links: symbolic links are followed to what lies below the sources.
 
         Returns:
             a row for each range; ``copies`` is how many copies of the partition count.

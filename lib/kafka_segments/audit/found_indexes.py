@@ -36,15 +36,15 @@ class FoundIndexes(NamedTuple):
     links: dict[str, str] | None = None
 
 
-def read_beside(log: Place, *, source: str, follow_links: bool = False) -> FoundIndexes:
-    """Read the index files beside a segment; links are read if ``follow_links``."""
+def read_beside(log: Place, *, source: str, follow_into: tuple[str, ...] = ()) -> FoundIndexes:
+    """Read the index files beside a segment; links are read as of ``links_into``."""
     stem = log.path.rpartition("/")[2].removesuffix(LOG)
     names = {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}
     links: dict[str, str] = {}
     found = FoundIndexes({}, names, [], links=links)
     for suffix in SEGMENT_SUFFIXES:
-        odd = look_at(_beside(log, suffix), source=source)
-        if odd is not None and odd.kind == IndexKind.LINK and follow_links:
+        odd = look_at(_beside(log, suffix), source=source, follow_into=follow_into)
+        if odd is not None and odd.kind == IndexKind.LINK and not odd.reason:
             links[suffix], odd = odd.target, None
         if odd is not None:
             found.files[suffix] = None

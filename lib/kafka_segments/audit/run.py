@@ -24,6 +24,7 @@ from kafka_segments.spark.few_rows import MOST_ROWS, expect_many_rows
 from kafka_segments.spark.local_rows import rows_in_driver
 from kafka_segments.spark.packing import Load, TellLoad, count_tasks, tell_nobody
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.storage.links import links_into
 from kafka_segments.tables.catalog import INDEX_AUDITS
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.run_columns import stamp_of
@@ -45,7 +46,7 @@ class AuditOptions:
         warehouse: URI of the tables; None: the result is kept nowhere.
         cluster: name of the cluster; None: as meta.properties says.
         broker_id: id of the broker; None: as meta.properties says.
-        follow_links: symbolic links below the sources are followed.
+        follow_links: symbolic links are followed to what lies below the sources.
 
     Raises:
         UsageError: no source.
@@ -94,7 +95,8 @@ def run_audit(
         _refuse_missing_sources(listed)
     listed = in_one_task(listed)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    scope = AuditScope(options.recovery, options.version, options.follow_links, options.sizes)
+    follow_into = links_into(options.sources, follow=options.follow_links)
+    scope = AuditScope(options.recovery, options.version, follow_into, options.sizes)
     load = loads.get(kinds.SEGMENT, Load())
     tasks = count_tasks(load, cores=default_parallelism(spark))
     tell(load, tasks)

@@ -65,12 +65,13 @@ _MOST_BYTES_HERE = 64 * 1024 * 1024  # one process reads them sooner than others
 class AuditScope(NamedTuple):
     """What the executors need to know of an audit.
 
-    ``sizes``: the index settings of each topic; None: those of ``recovery`` hold for all.
+    ``follow_into``: as of ``links_into``. ``sizes``: the index settings of each topic; None: those
+    of ``recovery`` hold for all.
     """
 
     recovery: RecoveryOptions
     version: Version
-    follow_links: bool = False
+    follow_into: tuple[str, ...] = ()
     sizes: TopicSizes | None = None
 
 
@@ -122,7 +123,7 @@ class SegmentAuditor:
         }
 
     def _read_beside(self, log: Place, segment: Row) -> FoundIndexes:
-        return read_beside(log, source=segment["source"], follow_links=self._scope.follow_links)
+        return read_beside(log, source=segment["source"], follow_into=self._scope.follow_into)
 
     def _row(
         self,

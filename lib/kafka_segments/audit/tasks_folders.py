@@ -57,11 +57,11 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
         if tiered_folder_of(folder.path) is not None:
             yield from lone_objects(log)
             return
-        entries = entries_of(log["source"], log["relative_path"], follow_links=scope.follow_links)
+        entries = entries_of(log["source"], log["relative_path"], follow_into=scope.follow_into)
     except SourceError as error:
         yield _unlisted(log, error.reason)
         return
-    odd = dict(_odd_files(log, folder, entries))
+    odd = dict(_odd_files(log, folder, entries, scope.follow_into))
     for name, file in odd.items():
         yield _odd_row(log, name, file)
     gone = {name for name, file in odd.items() if file.kind == IndexKind.DANGLING_LINK}
@@ -90,13 +90,14 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
 
 
 def _odd_files(
-    log: Row, folder: Place, entries: Iterable[FileEntry]
+    log: Row, folder: Place, entries: Iterable[FileEntry], follow_into: tuple[str, ...]
 ) -> Iterator[tuple[str, OddFile]]:
     """Yield the paths that are no plain files where a broker looks for one; no index files."""
     for entry in entries:
         is_odd = entry.oddity is not None or entry.is_folder
         if is_odd and (is_judged_whole(entry.name) or parse_segment_name(entry.name) is not None):
-            file = look_at(folder.child(entry.name), source=log["source"])
+            path = folder.child(entry.name)
+            file = look_at(path, source=log["source"], follow_into=follow_into)
             if file is not None:
                 yield entry.name, file
 

@@ -243,7 +243,7 @@ LOG_RULES: dict[str, StartRule] = {
         Effect.NOT_KNOWN,
         "",
         "",
-        "a link: ask again with --follow-links; else give it as a source, too",
+        "give it as a source, too; a link: give what it leads to, and --follow-links",
     ),
 }
 """In the order of the start, by their short names."""

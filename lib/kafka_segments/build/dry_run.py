@@ -17,6 +17,7 @@ from kafka_segments.sources.missing import Lost, refuse_lost
 from kafka_segments.sources.walk import walk_folders
 from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_table
+from kafka_segments.storage.links import links_into
 from kafka_segments.storage.uris import join_uri, lies_in
 from kafka_segments.tables.keys import SEGMENT_KEYS
 
@@ -49,7 +50,8 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     walked = walk_folders(
         ((source, "") for source in options.sources),
         most_rows=_MOST_ROWS,
-        **options.of_listing,
+        follow_into=links_into(options.sources, follow=options.follow_links),
+        finishes_swaps=options.finishes_swaps,
     )
     if walked.left:
         return None

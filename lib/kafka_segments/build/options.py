@@ -104,13 +104,12 @@ class BuildOptions:
                 )
 
     @property
-    def of_listing(self) -> dict[str, bool]:
-        """Return how the sources are listed.
+    def finishes_swaps(self) -> bool:
+        """Whether the segments are those of a start, which finishes ``.swap`` files first.
 
-        Loads take the segments of a start. Index files beside the segments fit what lies there.
+        Loads take these. Index files beside the segments fit what lies there.
         """
-        is_start = self.mode != RecoveryMode.SEGMENT and not self.in_place
-        return {"follow_links": self.follow_links, "finishes_swaps": is_start}
+        return self.mode != RecoveryMode.SEGMENT and not self.in_place
 
     @property
     def check(self) -> str:

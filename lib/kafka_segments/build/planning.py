@@ -125,11 +125,13 @@ def plan_build(
 def _planned(
     warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
 ) -> BuildWork:
-    here = list_here(options.sources, **options.of_listing)
+    here = list_here(
+        options.sources, follow_links=options.follow_links, finishes_swaps=options.finishes_swaps
+    )
     unlike = _without_unchanged(here, warehouse, options)
     if unlike is not None:
         return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
-    listed, loads = list_rest(warehouse.spark, here, caches, **options.of_listing)
+    listed, loads = list_rest(warehouse.spark, here, caches)
     if not _is_little(loads, reads_all=not options.is_first_look):
         expect_many_rows(warehouse.spark)
     if kinds.UNLISTED in loads:
@@ -181,7 +183,7 @@ def _without_unchanged(
     are_local = all(store_of(source).is_local for source in options.sources)
     if here.left and are_local and len(rows) > len(here.rows):
         more = 2 * len(rows) - len(here.rows)
-        here = list_on(here, most_rows=more, **options.of_listing)
+        here = list_on(here, most_rows=more)
     if here.left:
         return None
     unlike = without_unchanged(

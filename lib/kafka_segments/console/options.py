@@ -65,8 +65,8 @@ optional_source_option = _sources(required=False)
 follow_links_option = click.option(
     "--follow-links",
     is_flag=True,
-    help="Follow symbolic links below the sources, out of them too; default: each is a row that"
-    " says where it leads.",
+    help="Follow symbolic links below the sources, to what lies in one of them; default: each is a"
+    " row that says where it leads.",
 )
 
 most_vanished_option = click.option(

@@ -31,7 +31,7 @@ class ForensicsOptions:
     Attributes:
         sources: log directories, folders of several, or folders of partitions.
         admission: the limits of timestamps that a broker would apply.
-        follow_links: symbolic links below the sources are followed.
+        follow_links: symbolic links are followed to what lies below the sources.
     """
 
     sources: tuple[str, ...]

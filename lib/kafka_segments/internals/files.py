@@ -42,7 +42,7 @@ class Origin:
         topics: only these internal topics.
         cluster: name of the cluster; None: as meta.properties says.
         broker_id: id of the broker; None: as meta.properties says.
-        follow_links: symbolic links below the sources are followed.
+        follow_links: symbolic links are followed to what lies below the sources.
         most_vanished: percent of the logs known below a source that may be gone.
     """
 
@@ -71,7 +71,7 @@ class InternalFiles(NamedTuple):
 def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> InternalFiles:
     """List the sources for the files of internal topics, see ``internal_files``."""
     here = list_here(origin.sources, follow_links=origin.follow_links)
-    listed, loads = list_rest(spark, here, caches, follow_links=origin.follow_links)
+    listed, loads = list_rest(spark, here, caches)
     files = internal_files(listed, origin, caches)
     unseen: tuple[str, ...] = ()
     if loads.keys() & set(kinds.UNSEEN):

@@ -36,6 +36,7 @@ from kafka_segments.spark.local_rows import local_rows
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.durable_files import durable_file
+from kafka_segments.storage.links import links_into
 from kafka_segments.tables import catalog
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.group_offsets import unread_partitions
@@ -58,7 +59,7 @@ class TierOptions:
         grace_ms: a copy or deletion that began less than so long ago may still be under way.
         topics: only these; empty: all.
         cluster: only this cluster's; None: the only one.
-        follow_links: symbolic links below the sources are followed.
+        follow_links: symbolic links are followed to what lies below the sources.
         is_dry: the table is not written.
     """
 
@@ -283,7 +284,8 @@ def _folders(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tu
 
 def _objects(tables: Warehouse, folders: DataFrame, options: TierOptions) -> DataFrame:
     check = options.check if options.sources else NAMES
-    objects = list_objects(folders, check=check, follow_links=options.follow_links)
+    follow_into = links_into(options.sources, follow=options.follow_links)
+    objects = list_objects(folders, check=check, follow_into=follow_into)
     if tables.version(catalog.METADATA_TOPICS) is None:
         return objects
     topics = tables.read(catalog.METADATA_TOPICS).where("until_offset IS NULL")

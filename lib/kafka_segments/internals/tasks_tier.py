@@ -69,7 +69,7 @@ _OBJECTS = pa.schema(
 _Row = dict[str, Any]
 
 
-def list_objects(folders: DataFrame, *, check: str, follow_links: bool = False) -> DataFrame:
+def list_objects(folders: DataFrame, *, check: str, follow_into: tuple[str, ...] = ()) -> DataFrame:
     """List the objects of segments in partitions' folders of a tier; read what they say.
 
     ``check`` NAMES reads only names and sizes, MANIFESTS also the manifests that Aiven's plugin
@@ -84,24 +84,26 @@ def list_objects(folders: DataFrame, *, check: str, follow_links: bool = False) 
     """
     row_type = from_arrow_schema(_OBJECTS)
     asked = folders.select("source", "relative_path", "topic", "partition", "topic_id")
-    listed = map_few(asked, partial(_list, follow_links=follow_links), row_type)
+    listed = map_few(asked, partial(_list, follow_into=follow_into), row_type)
     if check == NAMES:
         return listed
     return map_few(listed, partial(_read, check=check), row_type, spread=True)
 
 
-def _list(batches: Iterable[pa.RecordBatch], *, follow_links: bool) -> Iterator[pa.RecordBatch]:
+def _list(
+    batches: Iterable[pa.RecordBatch], *, follow_into: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for folder in batch.to_pylist():
-            rows = list(_segments_in(folder, follow_links=follow_links))
+            rows = list(_segments_in(folder, follow_into=follow_into))
             for first in range(0, len(rows), _ROWS_A_BATCH):
                 yield pa.RecordBatch.from_pylist(rows[first : first + _ROWS_A_BATCH], _OBJECTS)
 
 
-def _segments_in(folder: _Row, *, follow_links: bool) -> Iterator[_Row]:
+def _segments_in(folder: _Row, *, follow_into: tuple[str, ...]) -> Iterator[_Row]:
     source, below = folder["source"], folder["relative_path"]
     try:
-        entries = entries_of(source, below, follow_links=follow_links)
+        entries = entries_of(source, below, follow_into=follow_into)
     except SourceError:
         return  # it has gone since it was listed
     uri = join_uri(source, below)

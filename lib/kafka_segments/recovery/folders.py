@@ -22,8 +22,9 @@ from kafka_segments.sources.missing import logs_gone
 from kafka_segments.sources.source_folder import entries_of
 from kafka_segments.sources.strangers import what_lies_there
 from kafka_segments.storage.files import Place, first_line, place, read_whole
+from kafka_segments.storage.links import links_into
 from kafka_segments.storage.local_folder import FileEntry
-from kafka_segments.storage.stores import REQUESTS_AT_ONCE
+from kafka_segments.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.checkpoints import BOOTSTRAP
 from kafka_segments.wire.names import (
@@ -76,19 +77,39 @@ def find_log_dirs(
         SourceError: a source has no log directory below, or cannot be listed.
     """
     found: dict[str, FoundLogDir] = {}
+    named = tuple(sources)
+    follow_into = links_into(named, follow=follow_links)
     links: list[tuple[str, FileEntry]] = []
-    for source in sources:
-        here = list(_below(source, links, follow_links=follow_links))
+    for source in named:
+        here = list(_below(source, links, follow_into=follow_into))
         if not here:
             told = [f"{path} is {entry.oddity}" for path, entry in links]
             nothing = "no log directory: no <topic>-<partition> folder lies there"
             told += filter(None, [what_lies_there(source)])
             raise SourceError(source, "; ".join((nothing, *told)))
         for log_dir in here:
-            found[log_dir.uri] = log_dir
+            place_of = _real(log_dir.uri)
+            found[place_of] = _together(found.get(place_of, log_dir), log_dir)
     dirs = _without_disks_of_links(list(found.values()))
     unread = _unread_links(links, dirs)
     return [_named(log_dir, cluster, broker_id) for log_dir in (*dirs, *unread)]
+
+
+def _together(one: FoundLogDir, same: FoundLogDir) -> FoundLogDir:
+    """Return what two sources hold of a log directory, as where each is a partition's folder."""
+    names = {entry.name for entry in one.entries}
+    folders = {log.folder for log in one.logs}
+    return replace(
+        one,
+        logs=(*one.logs, *(log for log in same.logs if log.folder not in folders)),
+        problems=tuple(dict.fromkeys((*one.problems, *same.problems))),
+        entries=(*one.entries, *(entry for entry in same.entries if entry.name not in names)),
+    )
+
+
+def _real(uri: str) -> str:
+    """Return where a log directory lies; two links can lead to one."""
+    return os.path.realpath(uri) if store_of(uri).is_local else uri
 
 
 def _without_disks_of_links(dirs: list[FoundLogDir]) -> list[FoundLogDir]:
@@ -109,7 +130,7 @@ def _unread_links(
     links: list[tuple[str, FileEntry]], dirs: list[FoundLogDir]
 ) -> Iterator[FoundLogDir]:
     """Yield log directories that lie behind links that were not followed, and were not read."""
-    read = {os.path.realpath(one.uri) for one in dirs}
+    read = {_real(one.uri) for one in dirs}
     for path, entry in links:
         target = entry.link or ""
         if target in read or not Path(target).is_dir():
@@ -131,10 +152,10 @@ def _named(log_dir: FoundLogDir, cluster: str | None, broker_id: int | None) -> 
 
 
 def _below(
-    source: str, links: list[tuple[str, FileEntry]], *, follow_links: bool, level: int = 0
+    source: str, links: list[tuple[str, FileEntry]], *, follow_into: tuple[str, ...], level: int = 0
 ) -> Iterator[FoundLogDir]:
     """Yield the log directories below a folder; ``links`` gets the links that are not followed."""
-    entries = entries_of(source, "", follow_links=follow_links)
+    entries = entries_of(source, "", follow_into=follow_into)
     above, _, name = source.rpartition("/")
     here = parse_partition_folder(name)
     if here is not None and any(entry.name.endswith(LOG_SUFFIX) for entry in entries):
@@ -144,9 +165,9 @@ def _below(
             if not entry.is_folder and entry.name != BOOTSTRAP
         ]
         only = FileEntry(name, True, 0, 0)
-        yield _log_dir(above, [*beside, only], follow_links=follow_links)
+        yield _log_dir(above, [*beside, only], follow_into=follow_into)
     elif _is_log_dir(source, entries):
-        yield _log_dir(source, entries, follow_links=follow_links)
+        yield _log_dir(source, entries, follow_into=follow_into)
     elif level < MOST_LEVELS:
         links += [
             (join_uri(source, entry.name), entry)
@@ -157,7 +178,7 @@ def _below(
             if entry.is_folder and entry.oddity is None:
                 child = join_uri(source, entry.name)
                 try:
-                    yield from _below(child, links, follow_links=follow_links, level=level + 1)
+                    yield from _below(child, links, follow_into=follow_into, level=level + 1)
                 except SourceError as error:  # gone by now, or not to be read
                     reason = f"cannot be listed: {error.reason}"
                     yield FoundLogDir(child, "", -1, False, (), (reason,))
@@ -180,7 +201,7 @@ def _is_log(source: str, name: str) -> bool:
     return has_logs or not any(entry.is_folder for entry in entries)
 
 
-def _log_dir(uri: str, entries: list[FileEntry], *, follow_links: bool) -> FoundLogDir:
+def _log_dir(uri: str, entries: list[FileEntry], *, follow_into: tuple[str, ...]) -> FoundLogDir:
     row = list_log_dir(place(uri), uri, "", uri, entries)
     meta = row.meta or {}
     offsets = _offsets(row)
@@ -191,7 +212,7 @@ def _log_dir(uri: str, entries: list[FileEntry], *, follow_links: bool) -> Found
     ]
 
     def read(folder: tuple[str, PartitionFolder]) -> FoundLog | str:
-        return _log(uri, *folder, offsets, follow_links=follow_links)
+        return _log(uri, *folder, offsets, follow_into=follow_into)
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         read_logs = list(pool.map(read, named))
@@ -222,11 +243,11 @@ def _offsets(row: Listed) -> _Offsets:
 
 
 def _log(
-    uri: str, name: str, folder: PartitionFolder, offsets: _Offsets, *, follow_links: bool
+    uri: str, name: str, folder: PartitionFolder, offsets: _Offsets, *, follow_into: tuple[str, ...]
 ) -> FoundLog | str:
     """Read a partition's folder; return a text that says why if it cannot be read."""
     try:
-        entries = entries_of(uri, name, follow_links=follow_links)
+        entries = entries_of(uri, name, follow_into=follow_into)
     except SourceError as error:
         return f"{name}: {error.reason}"
     files = [entry for entry in entries if not entry.is_folder and entry.oddity is None]

@@ -16,7 +16,7 @@ Options:
         query does not need.
     max_batch_bytes: a batch that is larger, compressed or not, is a row with ``error``.
     tasks: number of Spark tasks; by default some a core of the driver, more for much data.
-    follow_links: ``true`` follows symbolic links below the sources, out of them too; by default
+    follow_links: ``true`` follows symbolic links below the sources, not out of them; by default
         a segment or a log that is a link is a row with ``error``, which says where it leads.
     pushdown: ``true`` lets ``.where(...)`` narrow what is read, as the options above do.
         ``false`` (default), because Spark 4.2.0 keeps the filters that it pushed into a Python data

@@ -1,5 +1,6 @@
 """List the sources: small trees in the driver, the rest of large ones in the executors."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -27,6 +28,8 @@ from kafka_segments.sources.missing import no_segments
 from kafka_segments.sources.walk import left_of, list_folders, walk_on
 from kafka_segments.spark.packing import Load
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.storage.links import lies_in, links_into
+from kafka_segments.storage.uris import join_uri
 
 _EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
 _META = StructType(
@@ -77,16 +80,13 @@ _ROWS_A_BATCH = 10_000
 _ROWS_IN_DRIVER = 200_000  # 200 MiB at most; a Spark job a level takes longer
 
 
-def _list_folders(*, follow_links: bool, finishes_swaps: bool) -> OnTask:
+def _list_folders(*, finishes_swaps: bool) -> OnTask:
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow_schema = to_arrow_schema(LISTED)
         rows: list[listing.Listed] = []
         for batch in batches:
             names = (batch.column(name).to_pylist() for name in ("source", "relative_path"))
-            listed = list_folders(
-                zip(*names, strict=True), follow_links=follow_links, finishes_swaps=finishes_swaps
-            )
-            for row in listed:
+            for row in list_folders(zip(*names, strict=True), finishes_swaps=finishes_swaps):
                 rows.append(row)
                 if len(rows) == _ROWS_A_BATCH:
                     yield _to_batch(rows, arrow_schema)
@@ -111,10 +111,14 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
 
 
 class ListedHere(NamedTuple):
-    """Rows that the driver listed, as Arrow holds ``LISTED``, and rows of the folders left."""
+    """Rows that the driver listed, as Arrow holds ``LISTED``, and rows of the folders left.
+
+    ``finishes_swaps``: how they were listed, as of ``list_log``.
+    """
 
     rows: pa.Table
     left: list[listing.Listed]
+    finishes_swaps: bool = False
 
     def loads(self) -> dict[str, Load]:
         """Return how many rows there are and how many bytes they have, by kind."""
@@ -130,33 +134,24 @@ def list_here(
 ) -> ListedHere:
     """List every source down to the partitions' folders in the driver, up to many rows.
 
+    With ``follow_links`` all are listed here: executors do not know which folders others saw.
     ``finishes_swaps``: as of ``list_log``.
     """
     nothing = pa.Table.from_batches([], to_arrow_schema(LISTED))
     roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]
-    here = ListedHere(nothing, roots)
-    return list_on(
-        here,
-        most_rows=_ROWS_IN_DRIVER,
-        follow_links=follow_links,
-        finishes_swaps=finishes_swaps,
-    )
+    here = ListedHere(nothing, roots, finishes_swaps)
+    follow_into = links_into(sources, follow=follow_links)
+    return list_on(here, most_rows=_ROWS_IN_DRIVER, follow_into=follow_into)
 
 
-def list_on(
-    here: ListedHere,
-    *,
-    most_rows: int,
-    follow_links: bool = False,
-    finishes_swaps: bool = False,
-) -> ListedHere:
-    """List the folders that are left, up to ``most_rows`` more rows."""
+def list_on(here: ListedHere, *, most_rows: int, follow_into: tuple[str, ...] = ()) -> ListedHere:
+    """List the folders that are left, up to ``most_rows`` more rows; all if links are followed."""
     arrow_schema = to_arrow_schema(LISTED)
     waiting = deque((folder.source, folder.relative_path) for folder in here.left)
     batches: list[pa.RecordBatch] = []
     rows: list[listing.Listed] = []
     walked = walk_on(
-        waiting, most_rows=most_rows, follow_links=follow_links, finishes_swaps=finishes_swaps
+        waiting, most_rows=most_rows, follow_into=follow_into, finishes_swaps=here.finishes_swaps
     )
     for listed in walked:
         rows += listed
@@ -165,7 +160,8 @@ def list_on(
             rows = []
     batches.append(_to_batch(rows, arrow_schema))
     more = pa.Table.from_batches(batches, arrow_schema)
-    return ListedHere(pa.concat_tables([here.rows, more]), left_of(waiting))
+    rows_here = pa.concat_tables([here.rows, more])
+    return here._replace(rows=rows_here, left=left_of(waiting))
 
 
 def list_sources(
@@ -184,22 +180,17 @@ def list_sources(
     told in words of the sources without a segment.
     """
     here = list_here(sources, follow_links=follow_links)
-    listed, loads = list_rest(spark, here, caches, follow_links=follow_links)
+    listed, loads = list_rest(spark, here, caches)
     if on_empty is not None:
         on_empty(map(no_segments, sources_without_segments(sources, here, listed)))
     return listed, loads
 
 
 def list_rest(
-    spark: SparkSession,
-    here: ListedHere,
-    caches: ExitStack,
-    *,
-    follow_links: bool = False,
-    finishes_swaps: bool = False,
+    spark: SparkSession, here: ListedHere, caches: ExitStack
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List what ``list_here`` left; return all rows and how many, as ``list_sources`` does."""
-    list_below = _list_folders(follow_links=follow_links, finishes_swaps=finishes_swaps)
+    list_below = _list_folders(finishes_swaps=here.finishes_swaps)
     loads = here.loads()
     levels = [listed_frame(spark, here.rows)]
     if not here.left:
@@ -229,7 +220,7 @@ def sources_without_segments(
     sources: Sequence[str], here: ListedHere, listed: DataFrame
 ) -> tuple[str, ...]:
     """Return the sources below which no segment was found; ``listed``: the rest's rows, too."""
-    found = _with_segments(here)
+    found = _with_segments(here, sources)
     if here.left and not found.issuperset(sources):
         rows = listed.where(F.col("kind") == kinds.SEGMENT).select("source").distinct().collect()
         found.update(row["source"] for row in rows)
@@ -239,14 +230,21 @@ def sources_without_segments(
 def bare_sources(sources: Sequence[str], *, follow_links: bool = False) -> tuple[str, ...]:
     """Return the sources below which there is no segment; of a large tree it is not asked."""
     here = list_here(sources, follow_links=follow_links)
-    found = _with_segments(here)
+    found = _with_segments(here, sources)
     found.update(folder.source for folder in here.left)
     return tuple(source for source in sources if source not in found)
 
 
-def _with_segments(here: ListedHere) -> set[str]:
-    is_segment = pc.equal(here.rows["kind"], kinds.SEGMENT)
-    return set(pc.unique(here.rows["source"].filter(is_segment)).to_pylist())
+def _with_segments(here: ListedHere, sources: Sequence[str]) -> set[str]:
+    """Return the sources with segments, those that a link in another one leads to among them."""
+    segments = here.rows.filter(pc.equal(here.rows["kind"], kinds.SEGMENT))
+    found = set(pc.unique(segments["source"]).to_pylist())
+    rest = links_into([one for one in sources if one not in found], follow=True)
+    if rest:
+        folders = segments.group_by(["source", "relative_path"]).aggregate([]).to_pylist()
+        read = [os.path.realpath(join_uri(*row.values())) for row in folders]
+        found.update(one for one in rest if any(lies_in(path, one) for path in read))
+    return found
 
 
 def listed_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:

@@ -38,25 +38,33 @@ _NO_FOLDERS = ("", ".", "..")
 
 
 def entries_of(
-    source: str, relative_path: str, *, follow_links: bool = False, without: tuple[str, ...] = ()
+    source: str,
+    relative_path: str,
+    *,
+    follow_into: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
 ) -> list[FileEntry]:
     """Return the entries of a folder below a source; links that are not followed are oddities.
 
-    ``without``: as of ``list_folder``.
+    ``follow_into``: as of ``links_into``. ``without``: as of ``list_folder``.
 
     Raises:
         SourceError: the folder cannot be listed.
     """
     entries = list_folder(place(source).child(relative_path), without=without)
-    return with_links_judged(source, relative_path, entries, follow=follow_links)
+    return with_links_judged(source, relative_path, entries, follow_into=follow_into)
 
 
 def list_source_folder(
-    source: str, relative_path: str, *, follow_links: bool = False, finishes_swaps: bool = False
+    source: str,
+    relative_path: str,
+    *,
+    follow_into: tuple[str, ...] = (),
+    finishes_swaps: bool = False,
 ) -> Iterator[Listed]:
     """Yield the rows of one folder below a source, and rows of the folders to go on with.
 
-    ``finishes_swaps``: as of ``list_log``.
+    ``follow_into``: as of ``links_into``. ``finishes_swaps``: as of ``list_log``.
     A folder that cannot be listed, or that lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)
@@ -64,7 +72,7 @@ def list_source_folder(
     tiered = tiered_folder_of(uri)
     without = INDEX_SUFFIXES if tiered is None else ()  # no row tells of index files
     try:
-        entries = entries_of(source, relative_path, follow_links=follow_links, without=without)
+        entries = entries_of(source, relative_path, follow_into=follow_into, without=without)
     except SourceError as error:
         yield Listed(UNLISTED, source, relative_path, reason=error.reason)
         return

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kafka_segments.sources.kinds import SEGMENT
 from kafka_segments.sources.walk import walk_folders
+from kafka_segments.storage.links import links_into
 from kafka_segments.storage.stores import store_of
 
 _MOST_ROWS = 10_000
@@ -18,7 +19,9 @@ def sources_are_small(sources: Sequence[str], *, follow_links: bool = False) -> 
     if not all(store_of(source).is_local for source in sources):
         return False
     walked = walk_folders(
-        ((source, "") for source in sources), most_rows=_MOST_ROWS, follow_links=follow_links
+        ((source, "") for source in sources),
+        most_rows=_MOST_ROWS,
+        follow_into=links_into(sources, follow=follow_links),
     )
     listed = (row for rows in walked.folders for row in rows)
     size_bytes = sum(row.size_bytes or 0 for row in listed if row.kind == SEGMENT)

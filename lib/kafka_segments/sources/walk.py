@@ -1,5 +1,6 @@
 """Find every segment below a source, in the driver."""
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from kafka_segments.errors import SourceError
 from kafka_segments.sources.kinds import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED
 from kafka_segments.sources.listing_rows import Listed
 from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.storage.links import is_folder_outside
+from kafka_segments.storage.links import is_folder_outside, links_into
 from kafka_segments.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.wire.names import FolderState, parse_partition_folder, parse_segment_name
@@ -70,16 +71,18 @@ def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> Foun
 
     Args:
         sources: paths or URIs, as ``absolute_uri`` gives them.
-        follow_links: whether symbolic links are followed.
+        follow_links: whether symbolic links are followed, to what lies below the sources.
 
     Raises:
         SourceError: a source itself cannot be listed.
     """
-    walked = walk_folders(((source, "") for source in sources), follow_links=follow_links)
+    named = tuple(sources)
+    follow_into = links_into(named, follow=follow_links)
+    walked = walk_folders(((source, "") for source in named), follow_into=follow_into)
     found = FoundSegments([], [])
     for rows in walked.folders:
         found.segments.extend(_segments(rows))
-        found.unlisted.extend(_unseen(rows))
+        found.unlisted.extend(_unseen(rows, named))
     found.segments.sort()
     return found
 
@@ -95,20 +98,21 @@ def walk_folders(
     folders: Iterable[tuple[str, str]],
     *,
     most_rows: float = float("inf"),
-    follow_links: bool = False,
+    follow_into: tuple[str, ...] = (),
     finishes_swaps: bool = False,
 ) -> WalkedFolders:
     """List folders, given as (source, relative path), and all folders below, nearest first.
 
     The walk ends when it has found ``most_rows`` rows, or a few more. Only the folders left have
-    rows of kind ``folder``. ``finishes_swaps``: as of ``list_log``.
+    rows of kind ``folder``. ``follow_into``: as of ``walk_on``. ``finishes_swaps``: as of
+    ``list_log``.
     """
     waiting = deque(folders)
     listed = list(
         walk_on(
             waiting,
             most_rows=most_rows,
-            follow_links=follow_links,
+            follow_into=follow_into,
             finishes_swaps=finishes_swaps,
         )
     )
@@ -119,25 +123,53 @@ def walk_on(
     waiting: deque[tuple[str, str]],
     *,
     most_rows: float,
-    follow_links: bool = False,
+    follow_into: tuple[str, ...] = (),
     finishes_swaps: bool = False,
 ) -> Iterator[list[Listed]]:
     """Yield the rows of each folder that a walk lists, as ``walk_folders`` does.
 
-    ``waiting`` has the folders to begin with; at the end, those that the walk left.
+    ``waiting`` has the folders to begin with; at the end, those that the walk left. With links
+    that are followed (``links_into``) none are left, and what links and sources lead to more than
+    once is listed once, below the first of the sources.
     """
-    count = 0
-    options = {"follow_links": follow_links, "finishes_swaps": finishes_swaps}
-    with _Listers(_LISTERS, **options) as listers:
-        while waiting and count < most_rows:
-            chunk = [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
+    count, seen = 0, set[tuple[str, str]]()
+    with _Listers(_LISTERS, follow_into=follow_into, finishes_swaps=finishes_swaps) as listers:
+        while waiting and (follow_into or count < most_rows):
+            chunk = _next_of_one_source(waiting, seen) if follow_into else _next(waiting)
             for listed in listers.list(chunk):
-                waiting.extend(
-                    (row.source, row.relative_path) for row in listed if row.kind == FOLDER
-                )
+                below = [(row.source, row.relative_path) for row in listed if row.kind == FOLDER]
+                if follow_into:
+                    waiting.extendleft(reversed(below))
+                else:
+                    waiting.extend(below)
                 rows = [row for row in listed if row.kind != FOLDER]
                 count += len(rows)
                 yield rows
+
+
+def _next(waiting: deque[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [waiting.popleft() for _ in range(min(len(waiting), _LISTERS))]
+
+
+def _next_of_one_source(
+    waiting: deque[tuple[str, str]], seen: set[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Take the next folders of a source, but for those that were seen by another path.
+
+    Two names of partitions for one folder are two logs, to a broker too.
+    """
+    chunk: list[tuple[str, str]] = []
+    source = waiting[0][0]
+    while waiting and len(chunk) < _LISTERS and waiting[0][0] == source:
+        folder = waiting.popleft()
+        path = join_uri(*folder)
+        name = path.rpartition("/")[2]
+        is_log = parse_partition_folder(name) is not None
+        key = (os.path.realpath(path), name if is_log else "")
+        if key not in seen:
+            seen.add(key)
+            chunk.append(folder)
+    return chunk
 
 
 def left_of(waiting: Iterable[tuple[str, str]]) -> list[Listed]:
@@ -146,15 +178,11 @@ def left_of(waiting: Iterable[tuple[str, str]]) -> list[Listed]:
 
 
 def list_folders(
-    folders: Iterable[tuple[str, str]],
-    *,
-    follow_links: bool = False,
-    finishes_swaps: bool = False,
+    folders: Iterable[tuple[str, str]], *, finishes_swaps: bool = False
 ) -> Iterator[Listed]:
     """Yield the rows of folders, given as (source, relative path); folders below are not listed."""
     waiting = iter(folders)
-    options = {"follow_links": follow_links, "finishes_swaps": finishes_swaps}
-    with _Listers(_LISTERS_A_TASK, **options) as listers:
+    with _Listers(_LISTERS_A_TASK, finishes_swaps=finishes_swaps) as listers:
         while chunk := list(islice(waiting, _LISTERS_A_TASK)):
             for rows in listers.list(chunk):
                 yield from rows
@@ -168,10 +196,12 @@ class _Listers:
     folders are not in memory, shows by the CPU that listing took.
     """
 
-    def __init__(self, threads: int, *, follow_links: bool, finishes_swaps: bool) -> None:
+    def __init__(
+        self, threads: int, *, follow_into: tuple[str, ...] = (), finishes_swaps: bool
+    ) -> None:
         self._pool = ThreadPoolExecutor(threads)
         self._list_rows = partial(
-            _list_rows, follow_links=follow_links, finishes_swaps=finishes_swaps
+            _list_rows, follow_into=follow_into, finishes_swaps=finishes_swaps
         )
         self._waits = False
 
@@ -207,9 +237,9 @@ class _Listers:
 
 
 def _list_rows(
-    folder: tuple[str, str], *, follow_links: bool, finishes_swaps: bool
+    folder: tuple[str, str], *, follow_into: tuple[str, ...], finishes_swaps: bool
 ) -> list[Listed]:
-    listed = list_source_folder(*folder, follow_links=follow_links, finishes_swaps=finishes_swaps)
+    listed = list_source_folder(*folder, follow_into=follow_into, finishes_swaps=finishes_swaps)
     return list(listed)
 
 
@@ -233,10 +263,10 @@ def _segments(rows: list[Listed]) -> list[ListedSegment]:
     ]
 
 
-def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
+def _unseen(rows: list[Listed], sources: tuple[str, ...]) -> Iterator[UnlistedFolder]:
     """Yield the folders that could not be listed, and the links to segments, logs or folders.
 
-    A link to a folder may stand in the place of a log directory, unless it leads into its source.
+    A link to a folder may stand in the place of a log directory, unless it leads into a source.
     """
     for row in rows:
         if row.kind == UNLISTED:
@@ -248,7 +278,7 @@ def _unseen(rows: list[Listed]) -> Iterator[UnlistedFolder]:
             reason = row.reason or "not followed"
             if folder is not None:
                 yield UnlistedFolder(path, folder.topic, folder.partition, reason)
-            elif is_folder_outside(path, row.source):
+            elif is_folder_outside(path, sources):
                 yield UnlistedFolder(path, None, None, reason)
 
 
