@@ -30,4 +30,5 @@ def test_offsets_that_no_segment_or_that_two_hold_are_told(spark: SparkSession) 
         (28, "overlap", "valid", f"/s/t/{28:020d}-x.log", twice.format(28, 29)),
         (30, "overlap", "valid", f"/s/t/{30:020d}-x.log", twice.format(30, 35)),
     ]
-    assert all(row["is_finding"] and row["size_bytes"] is None for row in found)
+    assert all(row["is_finding"] is (row["kind"] == "gap") for row in found)
+    assert all(row["size_bytes"] is None for row in found)

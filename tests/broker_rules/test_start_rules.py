@@ -185,6 +185,8 @@ def test_what_goes_of_a_log(
         ((210,), {}, False),
         ((150,), {}, True),  # removed as a stray one
         ((), {"noted": {**NOTED, "log_start_offset": 240}, "epochs": Parsed()}, False),
+        ((), {"has_producers": False}, False),
+        ((), {"has_producers": None}, True),
         ((), {"recovered": (60,)}, False),
         ((), {"state": FolderState.DELETE}, False),
         ((), {"ends": {180: LEGACY_END}}, False),
@@ -196,7 +198,8 @@ def test_a_clean_start_without_any_snapshot_forgets_the_producers(
 ) -> None:
     names = {f"{base:020d}.log": 600 for base in (0, 60, 120, 180)}
     snapshots = {f"{offset:020d}.snapshot": 10 for offset in files}
-    log = replace(_log(files={**names, **snapshots}), **changes)  # type: ignore[arg-type]
+    producers = {"has_producers": True, **changes}
+    log = replace(_log(files={**names, **snapshots}), **producers)  # type: ignore[arg-type]
 
     def is_forgotten(*, is_clean: bool) -> bool:
         return ("producers-forgotten", 0) in _rules(log, is_clean=is_clean)

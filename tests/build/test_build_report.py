@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_segments.build.missing_segments import MissingSegment
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.report import print_build
 from kafka_segments.build.summary import BuildSummary
@@ -69,6 +70,22 @@ OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
             [
                 "3 files that are none of Kafka's, which a broker passes over: no finding, table"
                 " unrecognized_files has them",
+            ],
+        ),
+        (
+            replace(
+                DONE,
+                missing=(
+                    MissingSegment("/logs/t-0", "none between 20 and 30"),
+                    MissingSegment("/logs/t-0", "none between 50 and 60"),
+                    MissingSegment("/logs/u-0", "compacted, or none between 1 and 2"),
+                ),
+            ),
+            [
+                "2 such, e.g. /logs/t-0: none between 20 and 30; put it back from a backup or"
+                " another replica; `audit` names all",
+                "/logs/u-0: compacted, or none between 1 and 2; put it back from a backup or"
+                " another replica",
             ],
         ),
     ],

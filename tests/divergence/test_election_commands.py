@@ -123,3 +123,18 @@ def test_what_no_order_saves_is_named_with_what_it_loses_and_left_to_decide_by_h
     assert "broker 2 runs before broker 1 can lead" in told
     assert "7 acknowledged records are lost, 8 in all" in told
     assert any("acks=all may have acknowledged: 7." in line for line in script)
+
+
+def test_what_an_unclean_election_loses_is_said_before_it() -> None:
+    script = _script(
+        Chosen("t", 0, 3, Way.UNCLEAN, [], [], {1: (0, 0), 3: (2, 5)}),
+        Chosen("u", 0, 3, Way.UNCLEAN, [], [], {3: (0, 0)}),
+    )
+
+    lost = [number for number, line in enumerate(script) if "copy its folders" in line]
+    election = next(n for n, line in enumerate(script) if line.startswith("kafka-leader-election"))
+    assert [script[number] for number in lost] == [
+        "#    t-0: 5 records, 2 of which acks=all may have acknowledged: copy its folders of the"
+        " other brokers before this step"
+    ]
+    assert lost[0] < election

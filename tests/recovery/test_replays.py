@@ -12,6 +12,7 @@ from kafka_referee import Referee
 from kafka_segments.index.snapshots import decode_snapshot
 from kafka_segments.recovery.decide.starts import FoundLog, decide_start
 from kafka_segments.recovery.last_end import read_last_end
+from kafka_segments.recovery.producer_search import has_producers
 from kafka_segments.recovery.producer_snapshots import by_sound_snapshots
 from kafka_segments.storage.files import place
 from kafka_segments.wire.names import FolderState, file_name
@@ -80,3 +81,20 @@ def test_a_load_reads_what_is_said(referee: Referee, tmp_path: Path, seed: int) 
         assert (int(newest.stem), read) == (END, start.read), told
         found.add((is_clean, start.replayed))
     assert len(found) > 8
+
+
+def test_only_a_log_with_producers_has_some_to_forget(tmp_path: Path) -> None:
+    found = []
+    for name, with_producers in (("t-0", True), ("t-1", False)):
+        folder = tmp_path / name
+        _write(folder, has_producers=with_producers)
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        found.append(has_producers(place(str(folder)), BASES, sizes))
+        (folder / file_name(END, ".snapshot")).touch()
+        asked = {**sizes, file_name(END, ".snapshot"): 0}
+        assert has_producers(place(str(folder)), BASES, asked) is None
+        last = file_name(BASES[-1], ".log")
+        larger = {**sizes, last: 65 * 1024 * 1024}
+        assert has_producers(place(str(folder)), BASES, larger) is None
+
+    assert found == [True, False]

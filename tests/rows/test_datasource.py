@@ -336,14 +336,15 @@ def test_a_link_is_a_row_with_error_or_followed_when_asked(
 ) -> None:
     log = sorted((broker / "logs" / "ct-none-0").glob("*.log"))[0]
     _write(tmp_path / "logs", "t-0", 0, log.read_bytes())
-    (tmp_path / "logs" / "t-1").symlink_to(log.parent)
+    moved = tmp_path / "logs" / "moved"
+    shutil.copytree(log.parent, moved)
+    (tmp_path / "logs" / "t-1").symlink_to(moved)
     (tmp_path / "logs" / "loop").symlink_to(".")
 
     left = load(tmp_path / "logs", columns="partition,error").distinct().collect()
-    followed = load(tmp_path / "logs", log.parent, columns="partition,error", follow_links="true")
+    followed = load(tmp_path / "logs", columns="partition,error", follow_links="true")
 
-    reason = f"a link out of the source, to {log.parent}: not followed; --follow-links does, with"
-    reason += " what it leads to as a source, too"
+    reason = f"a link, to {moved}: not followed; --follow-links does"
     assert {(row.partition, row.error) for row in left} == {(0, None), (1, reason)}
     assert {tuple(row) for row in followed.distinct().collect()} == {(0, None), (1, None)}
 

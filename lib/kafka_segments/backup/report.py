@@ -6,8 +6,9 @@ from pyspark.sql import functions as F
 from kafka_segments.backup.decide.ends import MARGIN_MS
 from kafka_segments.backup.decide.verdicts import BackupVerdict
 from kafka_segments.backup.run import Verified
+from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.tables import alike_rows, or_dash, print_result, without_numbers
 from kafka_segments.divergence.report import read_text
 from kafka_segments.wire.moments import moment_text
 
@@ -18,13 +19,16 @@ _MISSES_SHOWN = 3
 def print_backup(verified: Verified, output: str) -> int:
     """Print a row for each log; return how many the backup does not hold completely.
 
-    A table leaves out complete logs, unless the cluster has changed them since.
+    A table leaves out complete logs, unless the cluster has changed them since, and has one row
+    for logs that miss the same, with a count and the first.
     """
     rows = verified.rows.orderBy("topic", "partition")
     if output == "table":
         is_quiet = F.col("verdict").isin(BackupVerdict.COMPLETE, BackupVerdict.MADE_LATER)
         rows = verified.rows.where(~is_quiet | (F.size("since") > 0))
-        rows = rows.orderBy(F.size("misses") == 0, "topic", "partition")
+        words = ("verdict", without_numbers(F.to_json("misses")), without_numbers(F.col("doubt")))
+        in_order = (F.size("misses") == 0, F.col("topic"), F.col("partition"))
+        rows = alike_rows(rows, *words, "since", order=in_order)
     if output != "table" or not rows.isEmpty():
         print_result(rows, output, names=_NAMES, cells=_cells)
     counts, moment = verified.verdicts, verified.moment
@@ -49,7 +53,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     if row["doubt"] is not None:
         words.append(f"not known: {row['doubt']}")
     return (
-        f"{row['topic']}-{row['partition']}",
+        counted(row["alike"], f"{row['topic']}-{row['partition']}"),
         row["verdict"],
         or_dash(row["complete_until"]),
         "; ".join(words) or "-",

@@ -108,6 +108,7 @@ class StartLog:
         damages: What recovery finds in the segments that were looked at.
         folders: Names of folders in it.
         link: A link in the place of one of its files that was not followed, and where it leads.
+        has_producers: Batches have producer ids; None: not known. Asked where no snapshot is left.
     """
 
     folder: str
@@ -130,6 +131,7 @@ class StartLog:
     damages: tuple[FoundDamage, ...] = ()
     folders: tuple[str, ...] = ()
     link: tuple[str, str] | None = None
+    has_producers: bool | None = None
 
     @property
     def size_bytes(self) -> int:

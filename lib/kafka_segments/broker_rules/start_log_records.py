@@ -263,13 +263,16 @@ class RecordsOfLog(LoadedLog):
         is_closed = self._is_clean and not log.recovered and log.state != FolderState.DELETE
         if not is_closed or end is None or end <= log.start_offset or self._is_legacy():
             return
-        if not kept_snapshots(snapshots_of(log.files), log.bases):
+        if log.has_producers is not False and not kept_snapshots(
+            snapshots_of(log.files), log.bases
+        ):
+            unread = "" if log.has_producers else "; whether it has producers is not known"
             yield self._finding(
                 "producers-forgotten",
                 Effect.FORGOTTEN,
                 file_name(end, SNAPSHOT_SUFFIX),
                 f"missing, as all others: what producers sent last up to {end}, and which of their"
-                " transactions are open",
+                f" transactions are open{unread}",
             )
 
     def _is_legacy(self) -> bool:

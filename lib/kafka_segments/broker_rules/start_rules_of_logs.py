@@ -221,7 +221,8 @@ LOG_RULES: dict[str, StartRule] = {
     ),
     "producers-forgotten": StartRule(
         ".snapshot",
-        "none is left after a clean stop: the state of the producers is taken for empty. A retry"
+        "none is left after a clean stop of a log with producers: their state is taken for empty. A"
+        " retry"
         " can be written twice, and records of open transactions are told as committed ones",
         Effect.FORGOTTEN,
         "",

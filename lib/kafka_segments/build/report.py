@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 from kafka_segments.build.options import BuildOptions
 from kafka_segments.build.summary import BuildSummary
+from kafka_segments.console.grouping import alike, counted, without_numbers
 from kafka_segments.console.lines import say
 from kafka_segments.index.formats import KAFKAS_OWN
 from kafka_segments.sources.missing import no_segments
 from kafka_segments.storage.index_files import IndexOutput
-
-_MOST_MISSING = 10
 
 
 def _not_taken(done: BuildSummary) -> Iterator[str]:
@@ -44,10 +43,11 @@ def _not_taken(done: BuildSummary) -> Iterator[str]:
 
 def _missing(done: BuildSummary) -> Iterator[str]:
     """Yield lines about segments that are missing between two others."""
-    for path, found in done.missing[:_MOST_MISSING]:
-        yield f"{path}: {found}; put it back from a backup or another replica"
-    if len(done.missing) > _MOST_MISSING:
-        yield f"{len(done.missing) - _MOST_MISSING} more segments are missing: `audit` names them"
+    for missing in alike(done.missing, lambda one: without_numbers(one[1])):
+        path, found = missing[0]
+        names_all = "; `audit` names all" if len(missing) > 1 else ""
+        first = f"{path}: {found}; put it back from a backup or another replica{names_all}"
+        yield counted(len(missing), first)
 
 
 def _would_write(options: BuildOptions) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 from rich.console import Console
 from rich.markup import escape
 
+from kafka_segments.console.grouping import counted, without_numbers
 from kafka_segments.console.lines import print_csv, print_json, print_json_line
 from kafka_segments.wire.plain_text import plain
 
@@ -29,7 +30,12 @@ _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 
 
 def print_records(
-    records: Iterable[_Record], form: type[_Record], output: str, text: Callable[[_Record], str]
+    records: Iterable[_Record],
+    form: type[_Record],
+    output: str,
+    text: Callable[[_Record], str],
+    *,
+    state: Callable[[_Record], str | None] = lambda _: None,
 ) -> Iterator[_Record]:
     """Print records as they come, and yield each: as JSON or CSV by their fields, else as text.
 
@@ -38,17 +44,26 @@ def print_records(
         form: their class, a dataclass.
         output: json, csv or any other.
         text: gives the line of a record.
+        state: gives the words of what is wrong with a record; the lines of those that are alike are
+            one, at the end, with a count and the first. None: a line of its own.
     """
     if output == "csv":
         print_csv(field.name for field in fields(form))
-    for record in records:
-        if output == "json":
-            print_json(asdict(record))
-        elif output == "csv":
-            print_csv(asdict(record).values())
-        else:
-            print_text(text(record))
-        yield record
+    groups: dict[str, list[_Record]] = {}
+    try:
+        for record in records:
+            if output == "json":
+                print_json(asdict(record))
+            elif output == "csv":
+                print_csv(asdict(record).values())
+            elif (words := state(record)) is not None:
+                groups.setdefault(without_numbers(words), []).append(record)
+            else:
+                print_text(text(record))
+            yield record
+    finally:
+        for alike in groups.values():
+            print_text(counted(len(alike), text(alike[0])))
 
 
 def print_rows(rows: "DataFrame", output: str) -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
 from rich.table import Table
 
+from kafka_segments.console.grouping import NUMBERS
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
 from kafka_segments.tables.metadata_in_tables import cluster_in_words
@@ -32,6 +34,19 @@ def print_result(rows: DataFrame, output: str, *, names: Iterable[str], cells: C
         table.add_row(*map(cell, (*cluster_of(row), *cells(row))))
     print_table(table, len(found))
     return found[:MOST_ROWS_SHOWN]
+
+
+def alike_rows(rows: DataFrame, *same: Column | str, order: Sequence[Column]) -> DataFrame:
+    """Return the first of a cluster's rows that are equal in ``same``; ``alike``: their number."""
+    of_cluster = [name for name in rows.columns if name == "cluster"]
+    first = F.min_by(F.struct("*"), F.struct(*order)).alias("first")
+    counted = rows.groupBy(*of_cluster, *same).agg(first, F.count("*").alias("alike"))
+    return counted.select("first.*", "alike").orderBy(*order)
+
+
+def without_numbers(text: Column) -> Column:
+    """Return the words of findings without what those that are alike differ in."""
+    return F.regexp_replace(text, NUMBERS, "#")
 
 
 def cluster_column(rows: Sequence[Row]) -> tuple[Sequence[str], Cells]:

@@ -146,11 +146,26 @@ def _commands(
         yield f"{_REASSIGN} {_ORDER_FILE} --execute"
         yield f"{_REASSIGN} {_ORDER_FILE} --cancel || true"
     yield f"# {next(numbers)}. What other replicas hold and these new leaders lack is lost now."
+    yield from _lost(unclean)
     yield from _file(_ELECTION_FILE, _elections_of(unclean))
     yield (
         f"kafka-leader-election.sh {shell.SERVER} --election-type UNCLEAN"
         f" --path-to-json-file {_ELECTION_FILE}"
     )
+
+
+def _lost(unclean: Iterable[Chosen]) -> Iterator[str]:
+    """Yield what the elections lose, and how it is kept; partitions that lose nothing are left out.
+
+    A follower cuts its log once the new leader leads.
+    """
+    for one in unclean:
+        all_acks, records = one.losses.get(one.broker_id, (0, 0))
+        if records:
+            yield (
+                f"#    {one.name}: {records} records, {all_acks} of which acks=all may have"
+                " acknowledged: copy its folders of the other brokers before this step"
+            )
 
 
 def _order_of(partitions: Iterable[Chosen], running: Collection[int] | None = None) -> object:

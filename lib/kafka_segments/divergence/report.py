@@ -3,9 +3,10 @@
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.tables import alike_rows, or_dash, print_result, without_numbers
 from kafka_segments.divergence.decide.copies import DifferenceKind
 from kafka_segments.divergence.run import Compared
 
@@ -15,7 +16,8 @@ _NAMES = ("log", "from>", "until>", "difference", "copies", "go by", "what was f
 def print_divergence(compared: Compared, output: str) -> int:
     """Print the rows; return how many findings there are.
 
-    A table leaves out equal ranges; JSON and CSV have all rows.
+    A table leaves out equal ranges, and has one row for differences in the same copies that are
+    told in the same words, with a count and the first; JSON and CSV have all rows.
     """
     differing = compared.rows.where(F.col("kind") != DifferenceKind.EQUAL)
     found = differing.agg(
@@ -26,8 +28,11 @@ def print_divergence(compared: Compared, output: str) -> int:
     if output != "table":
         print_result(compared.rows.orderBy(*by_log), output, names=_NAMES, cells=_cells)
     elif found["logs"]:
-        ordered = differing.orderBy(F.col("is_finding").desc(), *by_log)
-        print_result(ordered, output, names=_NAMES, cells=_cells)
+        words = ("kind", "is_finding", "copies", "right_copies", without_numbers(F.col("detail")))
+        in_order = (~F.col("is_finding"), *map(F.col, by_log))
+        print_result(
+            alike_rows(differing, *words, order=in_order), output, names=_NAMES, cells=_cells
+        )
     say(
         f"{compared.logs} logs in two copies or more, {compared.logs - found['logs']} of them equal"
         f" from start to end, {compared.alone} in one copy alone; findings: {found['findings']};"
@@ -48,7 +53,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     if row["epoch"] is not None:
         detail = f"last common epoch {row['epoch']}; {detail}"
     return (
-        f"{row['topic']}-{row['partition']}",
+        counted(row["alike"], f"{row['topic']}-{row['partition']}"),
         or_dash(row["from_offset"]),
         or_dash(row["until_offset"]),
         row["kind"] if row["is_finding"] else f"({row['kind']})",

@@ -1,16 +1,19 @@
 """What ``forensics`` prints."""
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.tables import alike_rows, or_dash, print_result, without_numbers
 from kafka_segments.forensics.decide import sum_by_producer
 from kafka_segments.forensics.run import Forensics
 from kafka_segments.spark.computed_once import computed_once
+from kafka_segments.spark.row_stream import stream_rows
 
 _NUMBERS = {
     "batches": "batches",
@@ -39,28 +42,36 @@ def print_forensics(found: Forensics, output: str) -> int:
         ordered = summed.orderBy("topic", "partition", "producer_id")
         print_result(ordered, output, names=_NAMES, cells=_cells)
         odd = summed.where("first_refused_offset IS NOT NULL OR unit != 'ms'").count()
-    return odd + _print_unread(found.unread)
+    return odd + _print_unread(found.unread, output)
 
 
 def print_refused(found: Forensics, output: str) -> int:
     """Print each batch that a limit would have refused; return the number of findings."""
     refused = found.judged.where("size(refused_by) > 0")
     print_rows(refused.orderBy(*_IN_ORDER), "csv" if output == "table" else output)
-    return int(not refused.isEmpty()) + _print_unread(found.unread)
+    return int(not refused.isEmpty()) + _print_unread(found.unread, output)
 
 
-def _print_unread(unread: DataFrame) -> int:
+def _print_unread(unread: DataFrame, output: str) -> int:
     with ExitStack() as caches:
         unread = computed_once(unread, caches)
         counts = unread.agg(F.count("*"), F.count_if("is_finding")).collect()[0]
-        for row in unread.orderBy("path").take(MOST_ROWS_SHOWN):
-            say(f"{row['path']}: {row['error']}")
+        for row in _lines_of(unread, output):
+            say(counted(row["alike"], f"{row['path']}: {row['error']}"))
         if counts[0]:
             say(
                 f"{counts[0]} segments or folders not read to their end, {counts[1]} of them"
                 " findings: the timestamps in the rest of them are not judged"
             )
         return int(counts[1])
+
+
+def _lines_of(unread: DataFrame, output: str) -> Iterable[Row]:
+    """Return rows of segments with ``alike``: those that are alike are one, but for programs."""
+    if output != "table":
+        return stream_rows(unread.withColumn("alike", F.lit(1)).orderBy("path"))
+    words = (F.col("is_finding"), without_numbers(F.col("error")))
+    return alike_rows(unread, *words, order=[F.col("path")]).take(MOST_ROWS_SHOWN)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -142,9 +142,14 @@ def print_transactions(opened: DataFrame, output: str) -> int:
         total = opened.count()
     finally:
         opened.unpersist()
-    for row in shown:
-        if row["command"] is not None:
-            print_line(f"{row['command']}")
+    commands = [row["command"] for row in shown if row["command"] is not None]
+    for command in commands:
+        print_line(f"{command}")
+    if commands:
+        say(
+            "the commands abort what nothing else ends: readers of committed records never get the"
+            " records of these transactions, and get on with those behind them"
+        )
     say(f"{total} open transactions, {found} that someone must look at")
     return found
 

@@ -43,7 +43,7 @@ def print_kit(kits: Iterable[LogKit], work: "KitWork", output: str, *, by: str) 
     say(f"{size} in {work.segments} segments are read by {by}")
     states: Counter[str] = Counter()
     cuts = 0
-    for row in print_records(_rows(kits), _KitRow, output, _kit_line):
+    for row in print_records(_rows(kits), _KitRow, output, _kit_line, state=_kit_state):
         states[row.state] += 1
         cuts += row.cut_segment is not None
     for path, named in work.gone.items():
@@ -71,6 +71,10 @@ def _rows(kits: Iterable[LogKit]) -> Iterator[_KitRow]:
         )
 
 
+def _kit_state(row: _KitRow) -> str | None:
+    return None if row.state == KitState.READY else f"{row.state}; {row.message}"
+
+
 def _kit_line(row: _KitRow) -> str:
     if row.state != KitState.READY:
         return f"{row.log}: {row.state}; {row.message}"
@@ -88,13 +92,17 @@ def _kit_line(row: _KitRow) -> str:
 def print_steps(steps: Iterable[AppliedLog], output: str) -> int:
     """Print what became of each log; return the exit status."""
     statuses: Counter[str] = Counter()
-    for step in print_records(steps, AppliedLog, output, _step_line):
+    for step in print_records(steps, AppliedLog, output, _step_line, state=_step_state):
         statuses[step.status] += 1
     counts = ", ".join(f"{statuses[status]} {status}" for status in sorted(statuses))
     say(f"logs: {counts or 'none'}")
     if statuses[Outcome.FAILED]:
         return ExitStatus.FAILED
     return ExitStatus.FINDINGS if statuses[Outcome.REFUSED] else ExitStatus.DONE
+
+
+def _step_state(step: AppliedLog) -> str | None:
+    return f"{step.status}; {step.message}" if step.message and not step.files else None
 
 
 def _step_line(step: AppliedLog) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kafka_segments.broker_rules.start_effects import Effect
 from kafka_segments.broker_rules.start_rules import RULES, StartFinding
-from kafka_segments.console.grouping import alike
+from kafka_segments.console.grouping import alike, counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_text, size_text
 from kafka_segments.recovery.decide.cuts import total
@@ -52,8 +52,7 @@ def _state(finding: StartFinding) -> tuple[str, Effect, str]:
 
 def _told(findings: Sequence[StartFinding]) -> str:
     """Return a finding in words; of several alike, how many there are and the first."""
-    first = told(findings[0])
-    return first if len(findings) == 1 else f"{len(findings)} such, e.g. {first}"
+    return counted(len(findings), told(findings[0]))
 
 
 def _cost(findings: Sequence[StartFinding]) -> str:

@@ -21,6 +21,7 @@ from kafka_segments.generated.records import decode_internal
 from kafka_segments.recovery.decide.cuts import Finding
 from kafka_segments.recovery.decide.starts import LogStart
 from kafka_segments.recovery.metadata_log import KraftFile, read_kraft_file, read_metadata_log
+from kafka_segments.recovery.producer_search import has_producers
 from kafka_segments.recovery.transaction_files import read_transaction_files
 from kafka_segments.segments.segment_ends import first_leader_epoch, read_segment_end
 from kafka_segments.sources.source_folder import entries_of
@@ -210,12 +211,13 @@ def read_start_log(
         return read_text(folder, there, name, parse)
 
     bases = tuple(start.sizes)
-    unreadable, ends, transactions, first_epoch = None, {}, {}, None
+    unreadable, ends, transactions, first_epoch, producers = None, {}, {}, None, None
     try:
         ends = {} if log.state == FolderState.DELETE else _ends(folder, start)
         last = None if not bases or bases[-1] not in ends else ends[bases[-1]].next_offset
         transactions = read_transaction_files(folder, bases, log.files, end=last)
         first_epoch = _first_epoch(folder, start)
+        producers = has_producers(folder, bases, log.files)
     except (OSError, FileChangedError) as error:
         unreadable = first_line(error)
     return StartLog(
@@ -239,6 +241,7 @@ def read_start_log(
         tuple(_damage(start, finding) for finding in findings),
         log.folders,
         log.link,
+        producers,
     )
 
 

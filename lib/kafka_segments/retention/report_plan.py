@@ -47,11 +47,15 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def print_moves(moves: Iterable[LogMove], output: str, *, execute: bool) -> int:
     """Print what became of each log; return how many were refused."""
-    printed = print_records(moves, LogMove, output, _line)
+    printed = print_records(moves, LogMove, output, _line, state=_state)
     refused = sum(move.status is MoveStatus.REFUSED for move in printed)
     if not execute:
         say("nothing was moved: --execute moves")
     return refused
+
+
+def _state(move: LogMove) -> str | None:
+    return move.reason if move.status is MoveStatus.REFUSED else None
 
 
 def _line(move: LogMove) -> str:

@@ -263,9 +263,10 @@ RIGHT = (IndexVerdict.IDENTICAL, IndexVerdict.VALID)
 def is_finding(judgement: Judgement, consequence: Consequence) -> bool:
     """Return whether someone must act on a file: it is neither right nor ignored nor normal.
 
-    What a start mends by itself, losing nothing, asks for no action and is none.
+    What a start mends by itself, losing nothing, asks for no action and is none, and neither is
+    what retention deletes as it deletes the rest.
     """
-    if consequence.action == _NOTHING:
+    if consequence.action == _NOTHING or consequence.effect == Effect.STORED_TWICE:
         return False
     if consequence.effect in MENDED:
         return judgement.verdict not in RIGHT

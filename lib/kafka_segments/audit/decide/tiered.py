@@ -229,7 +229,8 @@ GAP = Consequence(
 OVERLAP = Consequence(
     Effect.STORED_TWICE,
     "normal after a change of the leader: brokers read what their leader epochs lead to",
-    "nothing, if retention deletes both; else see what __remote_log_metadata says of them",
+    "`internals tier` tells whether both are announced: if so nothing, as retention deletes both;"
+    " one that is not costs its space until it is removed",
 )
 _BY_KIND = {
     IndexKind.NO_MANIFEST: Consequence(

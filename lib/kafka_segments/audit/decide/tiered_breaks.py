@@ -45,7 +45,7 @@ def _row_of_break() -> dict[str, Column]:
         "consequence": F.when(is_gap, GAP.text).otherwise(OVERLAP.text),
         "action": F.when(is_gap, GAP.action).otherwise(OVERLAP.action),
         "suffix": F.lit(".log"),
-        "is_finding": F.lit(True),
+        "is_finding": is_gap,
         "size_bytes": F.lit(None).cast("long"),
         "base_offset": F.when(is_gap, F.col("_next")).otherwise(F.col("base_offset")),
     }
