@@ -7,7 +7,7 @@ import pytest
 
 from kafka_segments.errors import SourceError
 from kafka_segments.sources import kinds, source_folder
-from kafka_segments.sources import listed as listing
+from kafka_segments.sources import listing_rows as listing
 from kafka_segments.sources.missing import no_segments
 from kafka_segments.sources.source_folder import list_source_folder
 from kafka_segments.sources.walk import ListedSegment, UnlistedFolder, find_segments
