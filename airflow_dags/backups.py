@@ -7,10 +7,18 @@ reads only files that are new or have changed.
 
 from typing import Any
 
-from airflow.sdk import Param, PokeReturnValue, Variable, dag, task
+from airflow.sdk import Param, PokeReturnValue, dag, task
 
 from kafka_segments_job import KafkaSegmentsJob, table_asset
-from kafka_segments_params import NOW_MS, TURN, WAREHOUSE, dag_args, has_turn, shared_params
+from kafka_segments_params import (
+    NOW_MS,
+    TURN,
+    WAREHOUSE,
+    dag_args,
+    has_turn,
+    listed,
+    shared_params,
+)
 
 _BACKUPS = {
     "type": ["array", "null"],
@@ -69,7 +77,6 @@ def backups() -> None:
     def list_backups(params: dict[str, Any], ti: Any, dag_run: Any) -> PokeReturnValue:
         """Wait until no other run is under way; give the options by backup."""
         moment = dag_run.logical_date or dag_run.run_after
-        found = params["backups"] or Variable.get("kafka_segments_backups", deserialize_json=True)
         options = [
             {
                 "name": entry["name"],
@@ -78,7 +85,7 @@ def backups() -> None:
                     for key in ("backup", "against", "moment")
                 },
             }
-            for entry in found
+            for entry in listed(params, "backups", _BACKUPS)
         ]
         return PokeReturnValue(has_turn(ti), options)
 

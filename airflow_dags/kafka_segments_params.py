@@ -1,13 +1,14 @@
 """What the DAGs share apart from their jobs: arguments, params, places, and a run's turn."""
 
 import difflib
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pendulum
 from airflow.sdk import Context, Param, Variable
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 try:
     import kafka_segments_site as site
@@ -150,9 +151,10 @@ def log_dirs(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read the log directories of a run, each with its ``index_dir`` or None.
 
     Raises:
-        AirflowFailException: two have one name, so that their index files would mix.
+        AirflowFailException: there are none, the variable does not fit the schema of the param, or
+            two have one name, so that their index files would mix.
     """
-    found = params["log_dirs"] or Variable.get("kafka_segments_log_dirs", deserialize_json=True)
+    found = listed(params, "log_dirs", _LOG_DIRS)
     names = [entry["name"] for entry in found]
     if len(set(names)) != len(names):
         raise AirflowFailException(f"log_dirs: names must differ, found {', '.join(names)}")
@@ -161,6 +163,33 @@ def log_dirs(params: Mapping[str, Any]) -> list[dict[str, Any]]:
         {**entry, "index_dir": f"{index_dir}/{entry['name']}" if index_dir else None}
         for entry in found
     ]
+
+
+def listed(params: Mapping[str, Any], param: str, schema: Mapping[str, Any]) -> Any:
+    """Read a list from a param or, where that is null, from the variable that fits its schema.
+
+    Airflow itself takes a value that is no JSON for a variable that is not there, and tries again.
+
+    Raises:
+        AirflowFailException: the variable is not set, is no JSON, is empty or does not fit.
+    """
+    if params[param]:
+        return params[param]
+    name = f"variable kafka_segments_{param}"
+    text = Variable.get(f"kafka_segments_{param}", default=None)
+    if text is None:
+        raise AirflowFailException(f"{name} is not set, and the run has no param {param}")
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise AirflowFailException(f"{name} is no JSON: {error}") from None
+    if not given:
+        raise AirflowFailException(f"{name} is an empty list: there would be nothing to do")
+    try:
+        return Param(given, **schema).resolve()
+    except ParamValidationError as error:
+        wrong: Any = error.args[0]
+        raise AirflowFailException(f"{name}: {wrong.json_path}: {wrong.message}") from None
 
 
 def has_turn(ti: Any) -> bool:

@@ -98,6 +98,21 @@ def unknown_keys() -> list[Any]:
     ]
 
 
+def variable_log_dirs() -> list[Any]:
+    """Give how a run ends whose variable of log directories has these values."""
+
+    def ends(value: str | None) -> Any:
+        def get(name: str, default: Any = None) -> Any:
+            return value if name == "kafka_segments_log_dirs" else default
+
+        with mock.patch.object(shared.Variable, "get", get):
+            return failure(lambda: shared.log_dirs({"log_dirs": None, "index_dir": None}))
+
+    unnamed, strange = '[{"sources": ["/a"]}]', '[{"name": "a", "sources": ["/a"], "brokr": 1}]'
+    sound = '[{"name": "a", "sources": ["/a"], "broker_id": 1}]'
+    return [ends(value) for value in (sound, None, "", "[{'name'", "[]", unnamed, strange)]
+
+
 def triggered() -> list[Any]:
     """Give what retention decides after these events."""
     list_rebuilds = BAG.dags["kafka_segments_retention"].get_task("list_rebuilds").python_callable
@@ -217,6 +232,7 @@ if __name__ == "__main__":
         "errors": BAG.import_errors,
         "dags": dags(),
         "unknown_keys": unknown_keys(),
+        "variable_log_dirs": variable_log_dirs(),
         "triggered": triggered(),
         "turns": turns(),
         "endings": endings(),

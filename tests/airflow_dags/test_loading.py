@@ -159,6 +159,27 @@ def test_a_key_that_a_dag_has_not_is_named_with_the_one_that_is_meant(loaded: An
     assert unlike[1].startswith("no such param: zzz; ")
 
 
+def test_a_variable_of_log_directories_is_checked_as_the_param_is(loaded: Any) -> None:
+    sound, *others = loaded["variable_log_dirs"]
+
+    assert sound is None
+    assert {kind for kind, _ in others} == {"AirflowFailException"}  # which is not tried again
+    name = "variable kafka_segments_log_dirs"
+    for (_, said), begin in zip(
+        others,
+        (
+            f"{name} is not set, and the run has no param log_dirs",
+            f"{name} is no JSON: Expecting value",
+            f"{name} is no JSON: Expecting property name",
+            f"{name} is an empty list: there would be nothing to do",
+            f"{name}: $[0]: 'name' is a required property",
+            f"{name}: $[0]: Additional properties are not allowed ('brokr' was unexpected)",
+        ),
+        strict=True,
+    ):
+        assert said.startswith(begin)
+
+
 def test_retention_decides_where_and_when_each_rebuild_was(loaded: Any) -> None:
     by_hand, rebuilds, from_rest, nowhere = loaded["triggered"]
 
