@@ -23,6 +23,7 @@ from kafka_segments.spark.jvm_lines import JvmLines
 from kafka_segments.spark.jvm_start import NO_START, start_error
 from kafka_segments.spark.parallelism import default_parallelism
 from kafka_segments.spark.scratch import let_jvm_remove, scratch_folder, scratch_settings
+from kafka_segments.spark.site_settings import MEANING, WITHOUT_STRANGERS, site_error
 from kafka_segments.spark.surroundings import (
     LOOPBACK,
     allow_open_files,
@@ -37,7 +38,7 @@ _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 _ALWAYS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
+    **MEANING,
     _CALL_SITES: "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -53,6 +54,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # compiler the JVM keeps 48 MiB for code, which Spark fills in a minute.
 SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _LOCAL = {
+    **WITHOUT_STRANGERS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",  # a ceiling, taken only where needed
@@ -221,7 +223,7 @@ def _own_settings(
     root: Path, master: str | None, dump_classes: Path | None, *, is_long: bool
 ) -> Settings:
     """Return the settings of a session that nobody else has set anything for."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # another one has not this package
     jars = ready_jars(root)
     archive = None if dump_classes else usable_archive(root, jars)
     options = _java_options(archive, dump_classes, is_long=is_long)
@@ -255,7 +257,8 @@ def _start(name: str, settings: Settings, jvm_lines: JvmLines) -> SparkSession:
         with jvm_lines.kept():
             return SparkSession.builder.appName(name).config(map=settings).getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        told = start_error(f"{jvm_lines.text()}\n{error}")
+        said = f"{jvm_lines.text()}\n{error}"
+        told = start_error(said) or site_error(said)
         if told is not None:
             raise told from None
         if not isinstance(error, PySparkRuntimeError):
@@ -275,6 +278,9 @@ def _stopped_at_its_end(spark: SparkSession, jvm_lines: JvmLines) -> Iterator[No
         ended = jvm_end(spark, error)
         if ended is None:
             spark.stop()
+            told = site_error(str(error)) if isinstance(error, Py4JError) else None
+            if told is not None:
+                raise told from error
             raise
         jvm_lines.show()
         raise ended from error
