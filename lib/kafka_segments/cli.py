@@ -9,7 +9,7 @@ from kafka_segments.audit.command import audit
 from kafka_segments.backup.command import backup
 from kafka_segments.build.command import build
 from kafka_segments.compact.command import compact
-from kafka_segments.console.options import ExitStatus
+from kafka_segments.console.options import interrupted_status
 from kafka_segments.divergence.command import divergence
 from kafka_segments.failover.command import failover, restore
 from kafka_segments.forensics.command import forensics
@@ -36,7 +36,7 @@ def _plain(error: click.ClickException) -> click.ClickException:
 
 
 class _Verbs(click.Group):
-    """The group of all verbs; Ctrl-C ends one with the status that shells have for it."""
+    """The group of all verbs; Ctrl-C and SIGTERM end one with the status of shells for them."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a verb; it says itself that it was interrupted, if it had begun."""
@@ -44,8 +44,8 @@ class _Verbs(click.Group):
             return super().invoke(ctx)
         except click.ClickException as error:
             raise _plain(error) from None
-        except KeyboardInterrupt:
-            sys.exit(ExitStatus.INTERRUPTED)
+        except KeyboardInterrupt as error:
+            sys.exit(interrupted_status(error))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,7 +54,7 @@ def cli() -> None:
     """Rebuild, check and query the indexes of raw Kafka log segments.
 
     Exit status: 0 done, nothing found; 1 done, with findings; 2 wrong usage or configuration;
-    3 failed; 130 interrupted.
+    3 failed; 130 interrupted; 143 ended by SIGTERM.
     """
 
 

@@ -5,6 +5,10 @@ class KafkaSegmentsError(Exception):
     """Base of every error of this package."""
 
 
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM came: the verb ends as at Ctrl-C, wherever it is."""
+
+
 class UsageError(KafkaSegmentsError):
     """Options, settings or files that a command cannot work with."""
 

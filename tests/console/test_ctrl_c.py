@@ -1,4 +1,4 @@
-"""A command that ends in the middle of a job of Spark, by Ctrl-C or at once: nothing is left."""
+"""A command that ends in the middle of a job of Spark, by a signal: nothing is left."""
 
 import os
 import signal
@@ -14,6 +14,8 @@ from terminal import CTRL_C, Terminal
 
 ENDLESS = "SELECT count(hash(" + ", ".join(f"{n}.path" for n in "abcdefgh") + ")) FROM "
 INTERRUPTED = b"kafka-segments: interrupted; what was done is kept, run it again"
+TERMINATED = b"kafka-segments: ended by SIGTERM; what was done is kept, run it again"
+COMMAND = f"{sys.executable} -m kafka_segments"
 JVM_KILLED = b"Spark's JVM ended: SIGKILL"
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -43,9 +45,10 @@ def _ended(warehouse: Path, folder: Path, *, by: str) -> End:
         if by == CTRL_C.decode():
             terminal.type(CTRL_C)
         else:
+            name, _, line = by.partition(" ")
             found = living(str(folder))
-            (victim,) = [pid for pid, line in found.items() if by in line]
-            os.kill(victim, signal.SIGKILL)
+            (victim,) = [pid for pid, words in found.items() if line in words]
+            os.kill(victim, signal.Signals[name])
         status = terminal.end()
     finally:
         terminal.close()
@@ -62,10 +65,11 @@ def _ended(warehouse: Path, folder: Path, *, by: str) -> End:
     ("by", "status", "says"),
     [
         (CTRL_C.decode(), 130, INTERRUPTED),
-        (f"{sys.executable} -m kafka_segments", -signal.SIGKILL, b""),
-        ("/bin/java ", 3, JVM_KILLED),
+        (f"SIGTERM {COMMAND}", 143, TERMINATED),
+        (f"SIGKILL {COMMAND}", -signal.SIGKILL, b""),
+        ("SIGKILL /bin/java ", 3, JVM_KILLED),
     ],
-    ids=["ctrl-c", "command killed", "jvm killed"],
+    ids=["ctrl-c", "command terminated", "command killed", "jvm killed"],
 )
 def test_a_command_that_ends_in_a_running_job_leaves_no_traceback_process_or_file(
     broker_build: ReadyBuild, tmp_path: Path, by: str, status: int, says: bytes

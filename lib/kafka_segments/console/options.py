@@ -17,7 +17,7 @@ from kafka_segments.broker_rules.versions import DEFAULT, NEWEST
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import noting
 from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
-from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.errors import KafkaSegmentsError, TerminatedError, UsageError
 from kafka_segments.sources.missing import MOST_VANISHED
 from kafka_segments.wire.plain_text import plain, plain_lines
 
@@ -33,6 +33,7 @@ class ExitStatus(IntEnum):
     USAGE = 2
     FAILED = 3
     INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+    TERMINATED = 143  # 128 + SIGTERM
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -210,13 +211,13 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
     except KafkaSegmentsError as error:
         say(f"kafka-segments: {error}")
         status = ExitStatus.FAILED
-    except KeyboardInterrupt:
-        status = _interrupted(verbose=verbose)
+    except KeyboardInterrupt as error:
+        status = _interrupted(error, verbose=verbose)
     except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
         if verbose:
             _LOG.exception("failed")
         if _CANCELLED in str(error):  # and the interrupt was lost where Python drops an object
-            status = _interrupted(verbose=verbose)
+            status = _interrupted(KeyboardInterrupt(), verbose=verbose)
         else:
             say(f"kafka-segments: {describe_failure(error)}")
             status = ExitStatus.FAILED
@@ -234,15 +235,23 @@ class _PlainFormatter(logging.Formatter):
         return plain_lines(super().formatException(ei))
 
 
-def _interrupted(*, verbose: bool) -> int:
-    """Say that the verb was interrupted; return the status.
+def interrupted_status(error: KeyboardInterrupt) -> ExitStatus:
+    """Return the status after Ctrl-C or SIGTERM."""
+    is_term = isinstance(error, TerminatedError)
+    return ExitStatus.TERMINATED if is_term else ExitStatus.INTERRUPTED
+
+
+def _interrupted(error: KeyboardInterrupt, *, verbose: bool) -> int:
+    """Say that the verb was interrupted, and by what; return the status.
 
     Objects of PySpark that were half made can end badly, which is not shown.
     """
     if not verbose:
         sys.unraisablehook = lambda _: None
-    say("kafka-segments: interrupted; what was done is kept, run it again")
-    return ExitStatus.INTERRUPTED
+    status = interrupted_status(error)
+    how = "ended by SIGTERM" if status == ExitStatus.TERMINATED else "interrupted"
+    say(f"kafka-segments: {how}; what was done is kept, run it again")
+    return status
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

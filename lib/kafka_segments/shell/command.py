@@ -37,4 +37,5 @@ def _shell(group: click.Command) -> int:
         shell = Shell(group, spark)
         lines = lines_typed(group) if is_typed else lines_of_stdin()
         highest = shell.run(lines)
-    return ExitStatus.DONE if is_typed else highest
+    is_over = highest == ExitStatus.TERMINATED
+    return ExitStatus.DONE if is_typed and not is_over else highest

@@ -9,7 +9,7 @@ import click
 from pyspark.sql import SparkSession
 
 from kafka_segments.console.lines import say
-from kafka_segments.console.options import ExitStatus
+from kafka_segments.console.options import ExitStatus, interrupted_status
 from kafka_segments.spark.jvm_end import jvm_end
 
 _LEAVE = ("exit", "quit")
@@ -44,9 +44,11 @@ class Shell:
                 break
             try:
                 status = self._run_verb(words)
-            except KeyboardInterrupt:  # after the verb, while its traces are removed
-                status = ExitStatus.INTERRUPTED
+            except KeyboardInterrupt as error:  # after the verb, while its traces are removed
+                status = interrupted_status(error)
             highest = max(highest, status)
+            if status == ExitStatus.TERMINATED:
+                break
             self._refuse_dead_session()
         return highest
 
@@ -70,8 +72,8 @@ class Shell:
             self._group.main(words, prog_name=NAME)
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else ExitStatus.FAILED
-        except KeyboardInterrupt:
-            return ExitStatus.INTERRUPTED
+        except KeyboardInterrupt as error:
+            return interrupted_status(error)
         return ExitStatus.DONE
 
     def _tidy(self) -> None:

@@ -14,6 +14,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from kafka_segments.errors import TerminatedError
 from kafka_segments.storage.user_folders import state_folder
 
 _PROMPT = "kafka-segments> "
@@ -28,6 +29,8 @@ def lines_typed(group: click.Group) -> Iterator[str]:
     while True:
         try:
             yield session.prompt(_PROMPT)
+        except TerminatedError:
+            raise
         except KeyboardInterrupt:
             continue
         except EOFError:

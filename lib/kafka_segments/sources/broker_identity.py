@@ -1,6 +1,6 @@
 """Which broker a listed file belongs to, and where it lies, as columns.
 
-Every function takes rows of a listing (``sources.listed.Listed``) or of table ``segments``.
+Every function takes rows of a listing (``sources.listing_rows.Listed``) or of table ``segments``.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Decide which segments a build reads: those that are new or have changed.
 
-Every function takes rows of a listing (``sources.listed.Listed``) or of table ``segments``.
+Every function takes rows of a listing (``sources.listing_rows.Listed``) or of table ``segments``.
 """
 
 from pyspark.sql import Column, DataFrame
