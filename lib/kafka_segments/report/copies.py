@@ -14,6 +14,7 @@ from kafka_segments.report.number_texts import count_text
 from kafka_segments.spark.collected import collect_together
 from kafka_segments.tables.catalog import DIVERGENCES
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.last_run import of_last_run
 
 EQUAL, OTHER, FINDING, ABSENT = "equal", "other", "finding", "absent"
 KINDS = (
@@ -86,7 +87,7 @@ def gather_copies(tables: Warehouse, *, logs: int, rows: int) -> CopyFacts | Non
     kept = tables.read(DIVERGENCES)
     if "held_by" not in kept.columns:  # version 1
         kept = kept.withColumn("held_by", F.lit(None).cast("array<string>"))
-    compared = kept.transform(decide_copies.last_comparison)
+    compared = of_last_run(tables, DIVERGENCES, kept)
     mapped = compared.transform(decide_copies.map_logs)
     found = collect_together(
         {

@@ -22,6 +22,7 @@ from kafka_segments.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, R
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.first_look_only import is_looked_at
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.tables.last_run import of_last_run
 from kafka_segments.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.tables.views import published
 
@@ -191,7 +192,7 @@ class _Report:
                 .count()
                 .orderBy("cluster", "broker_id")
                 .limit(MOST_DIRS),
-                "run": self._warehouse.read(RUNS).agg(F.unix_millis(F.max("started_at"))),
+                "run": self._last_build().agg(F.unix_millis(F.max("started_at"))),
                 **self._last_decided(),
             }
         )
@@ -299,13 +300,19 @@ class _Report:
         from_ms = self._now_ms if first_ms is None else first_ms
         return _Bins(from_ms, max(1, -(-(self._now_ms + 1 - from_ms) // count)), count)
 
+    def _last_build(self) -> DataFrame:
+        """Return the row of the build that ended last."""
+        runs = self._warehouse.read(RUNS)
+        return of_last_run(self._warehouse, RUNS, runs, moment="started_at")
+
     def _last_decided(self) -> dict[str, DataFrame]:
         """Return the last run of retention; empty: there is none."""
         if not self._warehouse.version(RETENTION_DECISIONS):
             return {}
-        last = F.max(F.struct("decided_at", "run_id"))
-        decided = published(self._warehouse, RETENTION_DECISIONS.name).agg(last.alias("last"))
-        return {"decided": decided.select("last.run_id", F.unix_millis("last.decided_at"))}
+        decisions = published(self._warehouse, RETENTION_DECISIONS.name)
+        made = of_last_run(self._warehouse, RETENTION_DECISIONS, decisions)
+        last = made.agg(F.max(F.struct("decided_at", "run_id")).alias("last"))
+        return {"decided": last.select("last.run_id", F.unix_millis("last.decided_at"))}
 
     def _figures_of_decisions(self, decided: "_Decided") -> dict[str, DataFrame]:
         """Return the figures of a run of retention, by name."""

@@ -18,7 +18,9 @@ from kafka_segments.errors import UsageError
 from kafka_segments.spark.computed_once import computed_once, in_one_task
 from kafka_segments.storage.stores import store_of
 from kafka_segments.tables import catalog as tables
+from kafka_segments.tables.catalog import Table
 from kafka_segments.tables.delta import Warehouse
+from kafka_segments.tables.last_run import of_last_run
 from kafka_segments.tables.run_columns import stamp_of
 from kafka_segments.validate.decide.checks import Severity, Suite
 from kafka_segments.validate.decide.failures import count_failures
@@ -28,7 +30,6 @@ from kafka_segments.validate.decide.measure_migrations import (
     measure_proofs,
 )
 from kafka_segments.validate.decide.measure_others import (
-    last_run,
     measure_history,
     measure_internal_records,
     measure_log_dirs,
@@ -52,6 +53,15 @@ from kafka_segments.validate.decide.suites import SUITES, SUITES_VERSION
 from kafka_segments.validate.results import CheckCounts, CheckResult, example_text
 
 _DOCS = "_data_docs"
+_OF_RUNS = (
+    tables.RETENTION_DECISIONS,
+    tables.ROLL_DECISIONS,
+    tables.MIGRATION_INVENTORY,
+    tables.MIGRATION_OBSTACLES,
+    tables.INDEX_AUDITS,
+    tables.DIVERGENCES,
+)
+"""Tables to which each run adds rows of its own."""
 
 
 @dataclass(frozen=True)
@@ -144,15 +154,15 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.RETENTION_DECISIONS: measure_retention,
         tables.ROLL_DECISIONS: measure_rolls,
         tables.RETENTION_PLANS: lambda rows: rows,
-        tables.MIGRATION_INVENTORY: last_run,
-        tables.MIGRATION_OBSTACLES: last_run,
+        tables.MIGRATION_INVENTORY: lambda rows: rows,
+        tables.MIGRATION_OBSTACLES: lambda rows: rows,
         tables.MIGRATION_PLANS: measure_plans,
         tables.MIGRATION_PROOFS: lambda rows: rows.transform(
             measure_proofs(in_one_task(root.read(tables.MIGRATION_PLANS)))
         ),
         tables.MIGRATION_EVENTS: measure_events,
-        tables.INDEX_AUDITS: last_run,
-        tables.DIVERGENCES: last_run,
+        tables.INDEX_AUDITS: lambda rows: rows,
+        tables.DIVERGENCES: lambda rows: rows,
         tables.OFFSET_RANGES: lambda rows: rows,
         tables.INTERNAL_RECORDS: measure_internal_records,
         **{table: measure_history(table.keys) for table in tables.METADATA_TABLES},
@@ -160,10 +170,16 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.REMOTE_SEGMENTS: lambda rows: rows,
     }
     return {
-        table.name: in_one_task(root.read(table)).transform(measure)
+        table.name: in_one_task(_rows_to_measure(root, table)).transform(measure)
         for table, measure in measures.items()
         if root.version(table) is not None
     }
+
+
+def _rows_to_measure(root: Warehouse, table: Table) -> DataFrame:
+    """Return the rows of a table; of one to which each run adds rows, those of the last run."""
+    rows = root.read(table)
+    return of_last_run(root, table, rows) if table in _OF_RUNS else rows
 
 
 def _results(

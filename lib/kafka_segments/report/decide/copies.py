@@ -7,17 +7,6 @@ _LOG = ("topic", "partition")
 _EQUAL = "equal"
 
 
-def last_comparison(divergences: DataFrame) -> DataFrame:
-    """Keep the rows of the run that came last.
-
-    Needs: rows of ``divergences``.
-    Gives: the same columns.
-    """
-    last = divergences.agg(F.max(F.struct("decided_at", "run_id")).alias("_last"))
-    run = last.select(F.col("_last.run_id").alias("run_id"))
-    return divergences.join(F.broadcast(run), "run_id", how="left_semi")
-
-
 def map_logs(compared: DataFrame) -> DataFrame:
     """Return for each partition which copies hold it, and how they differ.
 

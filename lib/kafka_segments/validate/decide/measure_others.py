@@ -124,22 +124,16 @@ def _lies_in(path: Column, folder: Column) -> Column:
     return (path == folder) | path.startswith(F.concat(F.rtrim(folder, F.lit("/")), F.lit("/")))
 
 
-def last_run(decisions: DataFrame) -> DataFrame:
-    """Keep the rows of the last run."""
-    last = decisions.agg(F.max_by("run_id", F.struct("decided_at", "run_id")).alias("run_id"))
-    return decisions.join(F.broadcast(last), "run_id", how="left_semi")
-
-
 def measure_retention(decisions: DataFrame) -> DataFrame:
-    """Measure the last run's rows of ``retention_decisions``."""
+    """Measure the rows of a run of ``retention_decisions``."""
     is_conflict = (F.col("decision") == "delete") != F.col("rule").isNotNull()
-    return last_run(decisions).withColumn("rule_conflict", is_conflict.cast("int"))
+    return decisions.withColumn("rule_conflict", is_conflict.cast("int"))
 
 
 def measure_rolls(decisions: DataFrame) -> DataFrame:
-    """Measure the last run's rows of ``roll_decisions``."""
+    """Measure the rows of a run of ``roll_decisions``."""
     has_rule, decision = F.col("rule").isNotNull(), F.col("decision")
     is_conflict = F.when(decision == "roll", ~has_rule).otherwise(
         has_rule & decision.isin("keep", "unknown")
     )
-    return last_run(decisions).withColumn("rule_conflict", is_conflict.cast("int"))
+    return decisions.withColumn("rule_conflict", is_conflict.cast("int"))
