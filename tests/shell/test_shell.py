@@ -17,7 +17,7 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 from kafka_segments.cli import cli
 from kafka_segments.console.options import run
 from kafka_segments.console.strict_options import Command
-from kafka_segments.errors import KafkaSegmentsError, SparkEndedError
+from kafka_segments.errors import KafkaSegmentsError, SparkEndedError, TerminatedError
 from kafka_segments.shell import loop, prompt
 from kafka_segments.shell.loop import Shell
 from kafka_segments.shell.prompt import VerbCompleter
@@ -74,6 +74,32 @@ def _verbs() -> click.Group:
     verb("wait", wait)
     verb("fine", lambda: click.echo("done") or 0)
     return group
+
+
+def test_a_shell_whose_temporary_folder_was_taken_says_so_and_runs_no_verb(
+    shell: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(loop, "scratch_folder", lambda: tmp_path / "ks-1")
+
+    assert shell.run(["fine"]) == 3
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"kafka-segments: {tmp_path}/ks-1 is gone")
+    assert "Leave the shell and start it again\nstatus 3, 0.0 s\n" in said.err
+
+
+def test_sigterm_ends_the_shell(shell: Shell, session: _Session) -> None:
+    shell._group.add_command(Command("end", callback=lambda: run(_terminated, verbose=False)))
+
+    assert shell.run(["end", "found"]) == 143
+
+
+def _terminated() -> int:
+    raise TerminatedError
 
 
 def test_each_verb_says_its_status_and_none_ends_the_shell(

@@ -19,6 +19,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
 
@@ -95,6 +96,7 @@ def _audit(
         broker_id=broker_id,
         follow_links=follow_links,
     )
+    dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("audit", warehouse=asked.warehouse) as verb:
         audits = run_audit(verb.spark, asked, verb.caches, dry_run=dry_run, tell=verb.work.reads)
         has_findings = not audits.where("is_finding").isEmpty()

@@ -8,6 +8,7 @@ import click
 from kafka_segments.console.options import ExitStatus, clock, run
 from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.divergence.command import HEADERS, RECORDS, digests_option, shared_options
 from kafka_segments.divergence.copy_option import absolute_copies, named_copies
 from kafka_segments.divergence.policy_options import load_policies
@@ -97,6 +98,7 @@ def _verify(
         ),
     )
     moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
+    dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("backup", warehouse=asked.warehouse) as verb:
         verified = run_backup(
             verb.spark,

@@ -21,6 +21,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
@@ -182,6 +183,8 @@ def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals
     from kafka_segments.build.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.build.run import run_build  # noqa: PLC0415
 
+    if not dry_run:
+        require_writable(options.warehouse)
     with verb_session("build", warehouse=options.warehouse) as verb:
         done = run_build(
             verb.spark, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run

@@ -16,6 +16,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def _compact(
     if undo is not None:
         return _undo(options, undo)
     root, is_little = options.warehouse, holds_little(options.warehouse)
+    if not options.dry_run:
+        require_writable(root)
     session = verb_session("compact", warehouse=root, has_few=is_little, reads_all=True)
     with session as verb:
         done = run_compact(verb.spark, options)

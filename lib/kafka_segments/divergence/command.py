@@ -16,6 +16,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command, Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.divergence.command_elect import elect
 from kafka_segments.divergence.command_mirror import mirror
 from kafka_segments.divergence.command_repair import repair
@@ -132,6 +133,7 @@ def _compare(
             now_ms=now,
         ),
     )
+    dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("divergence", warehouse=asked.warehouse) as verb:
         compared = run_divergence(
             verb.spark, asked, verb.caches, dry_run=dry_run, tell=verb.work.reads

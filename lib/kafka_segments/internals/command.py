@@ -19,6 +19,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command, Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.internals.command_groups import groups
 from kafka_segments.internals.command_tier import tier
@@ -133,6 +134,8 @@ def _read(
         follow_links=follow_links,
         most_vanished=most_vanished,
     )
+    if sources and not dry_run:
+        require_writable(root)
     with verb_session("internals", warehouse=root) as verb:
         if sources:
             asked = InternalsOptions(root, origin, dry_run)

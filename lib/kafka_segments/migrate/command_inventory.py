@@ -8,6 +8,7 @@ import click
 from kafka_segments.console.options import ExitStatus, run
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.retention.command_options import decision_options, retention_options
 
@@ -62,6 +63,7 @@ def _inventory(
     )
     root = asked.retention.warehouse
     print_retention_settings(root, asked.retention.configs)
+    dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("migrate inventory", warehouse=root, reads_all=True) as verb:
         found = run_inventory(verb.spark, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)

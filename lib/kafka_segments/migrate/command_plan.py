@@ -18,6 +18,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.retention.command_options import of_clusters
 from kafka_segments.wire.moments import moment_text
@@ -93,6 +94,8 @@ def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
     from kafka_segments.migrate.run_plan import run_plan  # noqa: PLC0415
 
     asked = _asked(**options)
+    if not dry_run:
+        require_writable(asked.warehouse)
     with verb_session("migrate plan", has_few=False) as verb:
         made, planned = run_plan(verb.spark, asked, verb.caches, verb.work.reads, dry_run=dry_run)
         refused = print_plan(made, planned, output, dry_run=dry_run)

@@ -7,6 +7,7 @@ import click
 from kafka_segments.console.options import ExitStatus, run
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
 from kafka_segments.retention.command_options import decision_options, log_of, retention_options
 from kafka_segments.retention.command_plan import apply, plan, rollback
@@ -66,6 +67,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
     print_retention_settings(asked.warehouse, asked.configs)
+    dry_run = bool(grid) or keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("retention", warehouse=asked.warehouse, reads_all=True) as verb:
         if grid:
             print_what_if(run_what_if(verb.spark, asked, grid), output)

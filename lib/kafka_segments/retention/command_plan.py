@@ -15,6 +15,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.retention.command_options import decision_options, retention_options
 
 
@@ -80,6 +81,8 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
 
     asked = retention_options(**options)
     print_retention_settings(asked.warehouse, asked.configs)
+    if not dry_run:
+        require_writable(asked.warehouse)
     session = verb_session("retention plan", warehouse=asked.warehouse, reads_all=True)
     with session as verb:
         plan_id, planned = run_plan(

@@ -15,6 +15,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.retention.command_options import config_file_options, load_configs
 
 
@@ -106,6 +107,7 @@ def _roll(
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)
+    dry_run = bool(grid) or keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("roll", warehouse=asked.warehouse, reads_all=True) as verb:
         if grid:
             print_what_if(run_what_if(verb.spark, asked, grid), output, asked.configs)

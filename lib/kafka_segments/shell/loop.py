@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import ExitStatus, interrupted_status
 from kafka_segments.spark.jvm_end import jvm_end
+from kafka_segments.spark.scratch import scratch_folder
 
 _LEAVE = ("exit", "quit")
 _HELP = ("help", "?")
@@ -61,6 +62,13 @@ class Shell:
         if words[0] == "shell":
             say(f"{NAME}: this is the shell already")
             return ExitStatus.USAGE
+        if not scratch_folder().is_dir():
+            say(
+                f"{NAME}: {scratch_folder()} is gone, and Spark's session does not work without it:"
+                " a cleaner of temporary files took it. Leave the shell and start it again"
+            )
+            say(f"status {int(ExitStatus.FAILED)}, 0.0 s")
+            return ExitStatus.FAILED
         started = time.monotonic()
         status = self._status_of(words)
         self._tidy()

@@ -33,6 +33,8 @@ def scratch_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     owner = os.open(folder / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(owner, fcntl.LOCK_EX)  # the kernel lets go of it when the process ends
+    # systemd-tmpfiles leaves a folder alone that is locked itself, and what lies below it.
+    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_SH)
     remove_left(folder.parent, before=folder.stat().st_mtime - _DAY_SECONDS)
     atexit.register(_remove, folder, os.getpid())
     return folder

@@ -54,7 +54,6 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # compiler the JVM keeps 48 MiB for code, which Spark fills in a minute.
 SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _LOCAL = {
-    **WITHOUT_STRANGERS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",  # a ceiling, taken only where needed
@@ -231,6 +230,7 @@ def _own_settings(
         **_ALWAYS,
         "spark.master": master or "local[*]",
         **_LOCAL,
+        **WITHOUT_STRANGERS,
         **scratch_settings(scratch_folder()),
         **s3_settings(),
         **_jar_settings(jars, dump_classes or archive),

@@ -1,5 +1,8 @@
 """What ``sql`` prints."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
@@ -9,15 +12,21 @@ from rich.text import Text
 
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import console, print_rows
-from kafka_segments.wire.plain_text import plain
+from kafka_segments.errors import UsageError
+from kafka_segments.wire.plain_text import first_of, plain
 
 MOST_ROWS_SHOWN = 1000
 _GAP = 2
 
 
 def print_sql(rows: DataFrame, output: str) -> None:
-    """Print the rows of a query: a row a line, or a value a line where that is too wide."""
+    """Print the rows of a query: a row a line, or a value a line where that is too wide.
+
+    Raises:
+        UsageError: two columns have one name, of which readers of JSON keep one.
+    """
     if output == "json":
+        _refuse_twice(rows.columns)
         print_rows(rows, output)
         return
     texts = _as_text(rows)
@@ -39,6 +48,15 @@ def print_sql(rows: DataFrame, output: str) -> None:
         _print_records(rows.columns, shown)
     if is_cut:
         print_line("… and more: --output csv prints them all")
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise UsageError(
+            f"two columns are named {first_of(twice, 3)}, and a JSON object has one of a name: give"
+            " each a name of its own by AS"
+        )
 
 
 def _print_lines(rows: DataFrame, shown: list[list[str]]) -> None:

@@ -17,6 +17,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 
 _SEVERITIES = ("fatal", "warning", "info")
 
@@ -73,6 +74,7 @@ def _validate(
     docs_folder = None if docs_dir is None else absolute_uri(docs_dir)
     asked = ValidateOptions(root, moment, docs_folder)
     _import_meanwhile("kafka_segments.validate.checkpoint")
+    dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("validate", warehouse=root, reads_all=True) as verb:
         validation = run_validate(verb.spark, asked, dry_run=dry_run)
         report.print_validate(validation, output)
