@@ -13,6 +13,10 @@ class UsageError(KafkaSegmentsError):
     """Options, settings or files that a command cannot work with."""
 
 
+class BrokenTableError(UsageError):
+    """A table of a warehouse is not whole on its disk; the message has the file and the step."""
+
+
 class SparkEndedError(KafkaSegmentsError):
     """Spark's JVM ended before the command did, or did not start.
 

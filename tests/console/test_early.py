@@ -90,7 +90,7 @@ def tables(tmp_path: Path) -> Path:
     for name in ("segments", "logs", "runs"):
         log = tmp_path / "wh" / name / "_delta_log"
         log.mkdir(parents=True)
-        (log / f"{0:020d}.json").touch()
+        (log / f"{0:020d}.json").write_text("{}\n")
     return tmp_path / "wh"
 
 

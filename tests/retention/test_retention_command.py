@@ -15,7 +15,7 @@ def warehouse(tmp_path: Path) -> Path:
     for name in ("segments", "logs"):
         log = tmp_path / "wh" / name / "_delta_log"
         log.mkdir(parents=True)
-        (log / f"{0:020d}.json").touch()
+        (log / f"{0:020d}.json").write_text("{}\n")
     return tmp_path / "wh"
 
 

@@ -379,7 +379,7 @@ def test_what_cannot_be_meant_is_one_line_and_status_2(
 ) -> None:
     for table in ("segments", "logs"):
         (tmp_path / table / "_delta_log").mkdir(parents=True)
-        (tmp_path / table / "_delta_log" / f"{0:020d}.json").touch()
+        (tmp_path / table / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
 
     done = CliRunner().invoke(cli, ["search", *arguments, "--warehouse", str(tmp_path)])
 

@@ -1,5 +1,6 @@
 """``build``: scan segments, write index files, merge the tables."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ import click
 
 from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.build.format_options import BuildCommand, chosen_format
+from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
     clock,
@@ -179,12 +181,19 @@ def _planned(options: "BuildOptions") -> int | None:
 
 
 def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals: bool) -> int:
+    from kafka_segments.build.mending import mend_tables  # noqa: PLC0415
     from kafka_segments.build.report import print_build  # noqa: PLC0415
     from kafka_segments.build.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.build.run import run_build  # noqa: PLC0415
 
+    mended: list[str] = []
     if not dry_run:
         require_writable(options.warehouse)
+        mended = mend_tables(options.warehouse)
+    for line in mended:
+        say(line)
+    if mended:
+        options = replace(options, full=True)
     with verb_session("build", warehouse=options.warehouse) as verb:
         done = run_build(
             verb.spark, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
@@ -192,7 +201,7 @@ def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals
         if not dry_run:
             print_segments(verb.spark, options.warehouse, done, output)
         print_build(done, options, dry_run=dry_run)
-        found = done.findings
+        found = done.findings + len(mended)
         if has_internals:
             from kafka_segments.build.internal_topics import read_internal_topics  # noqa: PLC0415
 

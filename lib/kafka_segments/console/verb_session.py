@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.console.options import ROOT
+from kafka_segments.errors import BrokenTableError, KafkaSegmentsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,10 +44,12 @@ def verb_session(
     Raises:
         UsageError: there can be no session, see ``spark_session``.
         SparkEndedError: Spark's JVM did not start, or it ended.
+        BrokenTableError: the verb failed, and a table of the warehouse is not whole.
     """
     from kafka_segments.console.progress import progress  # noqa: PLC0415
     from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
     from kafka_segments.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.storage.delta_health import first_broken  # noqa: PLC0415
     from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
 
     if reads_all and warehouse is not None:
@@ -57,4 +60,13 @@ def verb_session(
         if has_few:
             ends.enter_context(few_rows(spark, of=warehouse, runs_any_query=runs_any_query))
         work = ends.enter_context(progress(spark))
-        yield VerbSession(spark, work, ends.enter_context(ExitStack()))
+        caches = ends.enter_context(ExitStack())
+        try:
+            yield VerbSession(spark, work, caches)
+        except KafkaSegmentsError:
+            raise
+        except Exception as error:
+            broken = None if warehouse is None else first_broken(warehouse)
+            if broken is None:
+                raise
+            raise BrokenTableError(broken.text) from error

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from kafka_segments.console.lines import say
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.stores import store_of
 
 
 def keeps_nothing(warehouse: str | None, *, dry_run: bool) -> bool:
@@ -37,6 +36,8 @@ def _is_writable(warehouse: str) -> bool:
 
     A store says it at the first write. Root may write what is no read-only file system.
     """
+    from kafka_segments.storage.stores import store_of  # noqa: PLC0415
+
     if not store_of(warehouse).is_local:
         return True
     folder = Path(warehouse)

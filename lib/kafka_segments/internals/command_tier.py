@@ -17,6 +17,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
 
 GRACE_MS = 3_600_000
@@ -133,7 +134,7 @@ def _tier(
         topics=topics,
         cluster=cluster,
         follow_links=follow_links,
-        is_dry=dry_run or rebuild is not None,
+        is_dry=rebuild is not None or keeps_nothing(absolute_uri(warehouse), dry_run=dry_run),
     )
     with verb_session("internals tier", warehouse=asked.warehouse) as verb:
         if rebuild is not None and metadata_partitions is None:

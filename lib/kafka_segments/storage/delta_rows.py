@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kafka_segments.errors import SourceError
+from kafka_segments.storage.delta_health import refuse_broken_log
 from kafka_segments.storage.delta_log import CHECKPOINT, COMMIT
 from kafka_segments.storage.files import Place, list_folder, place, read_whole
 
@@ -62,7 +63,7 @@ def read_small_files(
     table = place(uri)
     try:
         most_log_bytes = min(most_bytes, _MOST_LOG_BYTES)
-        found = _snapshot(table.child("_delta_log"), most_log_bytes=most_log_bytes)
+        found = _snapshot(uri, most_log_bytes=most_log_bytes)
         if found is None or not _is_small(found, most_bytes) or len(found.added) > most_files:
             return None
         files = []
@@ -83,7 +84,7 @@ def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int
     None: there is no table, its log has more bytes, or only Spark can tell.
     """
     try:
-        found = _snapshot(place(uri).child("_delta_log"), most_log_bytes=most_log_bytes)
+        found = _snapshot(uri, most_log_bytes=most_log_bytes)
     except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
         return None
     return None if found is None else (len(found.added), sum(add["size"] for add in found.added))
@@ -118,7 +119,7 @@ def read_small_table(
     """
     table = place(uri)
     try:
-        found = _snapshot(table.child("_delta_log"), most_log_bytes=_MOST_LOG_BYTES)
+        found = _snapshot(uri, most_log_bytes=_MOST_LOG_BYTES)
         if found is None or not _is_small(found, most_bytes):
             return None
         return [
@@ -146,7 +147,9 @@ def _read_file(
             yield {**row, **missing}
 
 
-def _snapshot(log: Place, *, most_log_bytes: int) -> _Snapshot | None:
+def _snapshot(uri: str, *, most_log_bytes: int) -> _Snapshot | None:
+    refuse_broken_log(uri)
+    log = place(uri).child("_delta_log")
     names = _last_version(log, most_log_bytes)
     if names is None:
         return None

@@ -23,6 +23,7 @@ from kafka_segments.spark.local_rows import computed_rows, frame_of_rows, local_
 from kafka_segments.spark.shared_folders import shares_folder
 from kafka_segments.storage.delta_append import append_files
 from kafka_segments.storage.delta_create import create_table
+from kafka_segments.storage.delta_health import refuse_broken_log
 from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
 from kafka_segments.storage.delta_rows import file_totals
 from kafka_segments.storage.files import place
@@ -81,6 +82,7 @@ class Warehouse:
     def _exists(self, table: Table) -> bool:
         """Tell whether a table exists; its log is looked at until it does."""
         if table.name not in self._made and self.version(table) is not None:
+            refuse_broken_log(join_uri(self.root, table.name))
             self._made.add(table.name)
         return table.name in self._made
 

@@ -1,0 +1,133 @@
+"""Tables that are not whole on their disk: found, named with the step, and set aside."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.errors import BrokenTableError
+from kafka_segments.storage.delta_health import (
+    broken_file,
+    broken_log,
+    first_broken,
+    refuse_broken_log,
+    set_aside_commit,
+)
+from kafka_segments.storage.delta_log import last_version
+from kafka_segments.storage.delta_rows import read_small_table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table of three commits, each with a data file."""
+    folder = tmp_path / "warehouse" / "segments"
+    (folder / "_delta_log").mkdir(parents=True)
+    for version in range(3):
+        (folder / f"{version}.parquet").write_bytes(bytes(10 + version))
+        add = {"path": f"{version}.parquet", "size": 10 + version, "dataChange": True}
+        lines = [json.dumps({"commitInfo": {}}), json.dumps({"add": add})]
+        _commit(folder, version).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _commit(table: Path, version: int) -> Path:
+    return table / "_delta_log" / f"{version:020d}.json"
+
+
+def test_a_table_that_is_whole_has_nothing_broken(table: Path, tmp_path: Path) -> None:
+    assert broken_file(str(table)) is None
+    assert first_broken(str(tmp_path / "warehouse")) is None
+    assert broken_log(str(tmp_path / "nowhere")) is None
+    refuse_broken_log(str(table))
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda data: b"", "has 0 bytes"),
+        (lambda data: data[: len(data) // 2], "is cut off or spoilt in line 2 (41 bytes)"),
+        (lambda data: bytes(len(data)), "is cut off or spoilt in line 1"),
+        (lambda data: b"3\n", "has no action in line 1"),
+    ],
+)
+def test_a_newest_commit_that_is_not_whole_is_named_with_what_a_build_does(
+    table: Path, harm: object, why: str
+) -> None:
+    newest = _commit(table, 2)
+    newest.write_bytes(harm(newest.read_bytes()))  # type: ignore[operator]
+
+    with pytest.raises(BrokenTableError) as refused:
+        refuse_broken_log(str(table))
+
+    said = str(refused.value)
+    assert said.startswith(f"table {table} is broken: _delta_log/{2:020d}.json {why}")
+    assert said.endswith("`kafka-segments build` sets it aside, reads all again and makes the table"
+                         " whole")  # fmt: skip
+    with pytest.raises(BrokenTableError):
+        read_small_table(str(table), ("path",), most_bytes=1000)
+
+
+def test_a_commit_before_the_newest_that_has_no_bytes_hides_no_rows(table: Path) -> None:
+    _commit(table, 1).write_bytes(b"")
+
+    found = broken_log(str(table))
+
+    assert found is not None and not found.is_newest
+    assert found.text.endswith(f"Move {table} away: `kafka-segments build --full` makes it anew")
+
+
+def test_a_checkpoint_has_what_older_commits_said(table: Path) -> None:
+    (table / "_delta_log" / f"{1:020d}.checkpoint.parquet").touch()
+    _commit(table, 0).write_bytes(b"")
+
+    assert broken_log(str(table)) is None
+    found = broken_file(str(table))
+    assert found is not None and found.file == f"_delta_log/{1:020d}.checkpoint.parquet"
+
+
+@pytest.mark.parametrize(
+    ("harmed", "file", "why"),
+    [
+        ("_delta_log/00000000000000000001.json", None, "is not there, later commits are"),
+        ("0.parquet", None, "is not there"),
+        ("1.parquet", b"abc", "has 3 bytes, its commit says 11"),
+    ],
+)
+def test_what_is_missing_or_cut_is_found_where_a_verb_has_failed(
+    table: Path, harmed: str, file: bytes | None, why: str
+) -> None:
+    if file is None:
+        (table / harmed).unlink()
+    else:
+        (table / harmed).write_bytes(file)
+
+    found = first_broken(str(table.parent))
+
+    assert found is not None
+    assert (found.file, found.why) == (harmed, why)
+
+
+def test_rows_of_people_are_left_to_a_person(table: Path) -> None:
+    plans = table.rename(table.with_name("retention_plans"))
+    _commit(plans, 2).write_bytes(b"")
+
+    with pytest.raises(BrokenTableError, match="Move that file away, and the"):
+        refuse_broken_log(str(plans))
+
+
+def test_a_commit_is_set_aside_with_its_checksums_and_kept(table: Path) -> None:
+    _commit(table, 2).write_bytes(b"half")
+    for name in (f".{2:020d}.json.crc", f"{2:020d}.crc"):
+        (table / "_delta_log" / name).touch()
+    found = broken_log(str(table))
+    assert found is not None
+
+    kept = set_aside_commit(found)
+
+    assert Path(kept).read_bytes() == b"half"
+    assert last_version(str(table)) == 1
+    assert sorted(file.name for file in (table / "_delta_log").iterdir()) == [
+        f"{0:020d}.json",
+        f"{1:020d}.json",
+    ]
+    assert broken_file(str(table)) is None
