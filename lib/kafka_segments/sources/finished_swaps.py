@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from kafka_segments.broker_rules.startup import plan_startup
 from kafka_segments.errors import FileChangedError
-from kafka_segments.segments.segment_ends import read_segment_end
 from kafka_segments.storage.files import Place
 from kafka_segments.storage.local_folder import FileEntry
 from kafka_segments.wire.names import LOG_SUFFIX, SWAP_SUFFIX, parse_segment_name
@@ -39,6 +38,9 @@ def finished_swaps(folder: Place, entries: Sequence[FileEntry]) -> Swaps:
     swaps = {name: base for name in files if (base := _base_of_swap(name)) is not None}
     if not swaps:
         return NO_SWAPS
+    # A listing does not wait for compiled code, which few folders need.
+    from kafka_segments.segments.segment_ends import read_segment_end  # noqa: PLC0415
+
     ends = {}
     for base in swaps.values():
         try:
