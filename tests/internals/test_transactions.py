@@ -276,9 +276,10 @@ def test_a_name_that_no_topic_has_is_one_word_for_a_shell(spark: SparkSession) -
 
 def test_partitions_of_the_coordinators_log_that_were_not_read_are_told_by_their_reason() -> None:
     gone, cut = "no log of it was read: add it", "its first segments are missing: add them"
+    doubt = f"not known: {cut}"
     rows = [
         {"cluster": "c", "state_partition": number, "unread": reason}
-        for number, reason in [(n, gone) for n in range(20, 10, -1)] + [(0, None), (1, cut)]
+        for number, reason in [(n, gone) for n in range(20, 10, -1)] + [(0, None), (1, doubt)]
     ]
     for row in rows:
         if row["unread"] is not None:
@@ -293,6 +294,8 @@ def test_partitions_of_the_coordinators_log_that_were_not_read_are_told_by_their
         f"not known: __transaction_state-1: {cut}",
         f"not known: {first} and 2 more: {gone}",
     ]
+    other = unread_lines([*rows, {"cluster": "d", "state_partition": 0, "unread": None}])
+    assert other == [f"cluster c: {line}" for line in told]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from kafka_segments.tables.catalog import (
     METADATA_TABLES,
     Table,
 )
+from kafka_segments.tables.cluster_names import cluster_in_words
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_in_tables import cluster_in_words
 from kafka_segments.tables.missing import require_values
 from kafka_segments.wire.moments import moment_text
 

@@ -35,12 +35,16 @@ from kafka_segments.tables.catalog import (
     METADATA_TOPICS,
     SEGMENTS,
 )
+from kafka_segments.tables.cluster_names import lines_of_clusters
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.findings import is_finding
 from kafka_segments.tables.first_look_only import refuse_looked_at
 from kafka_segments.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.tables.known_replicas import known_replicas, named_partitions
+from kafka_segments.tables.known_replicas import known_replicas, named_partitions, without_log
 from kafka_segments.tables.replicas import PARTITION
+from kafka_segments.wire.plain_text import first_of
+
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ def run_transactions(
 ) -> DataFrame:
     """Return the transactions that are open: the columns of ``decide_transactions``.
 
-    One replica of each partition is looked at. What of the coordinator's log was not read is told.
+    One replica of each partition is looked at. What of the coordinator's log was not read is told,
+    and which partitions that the metadata names have no log in the tables.
 
     Raises:
         UsageError: the tables have no records of the transaction coordinator.
@@ -92,7 +97,28 @@ def run_transactions(
     says = records.transform(coordinators_say(known_replicas(warehouse)))
     judged = _judged(spark, options, records, caches)
     tell_not_known(unread_lines(row.asDict() for row in judged.collect()))
+    tell_not_known(_without_log(warehouse, options.choice, replicas))
     return opened.transform(decide_transactions(says, judged, now_ms=options.now_ms))
+
+
+def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> list[str]:
+    """Return a line of each cluster for the partitions of which no log was read."""
+    named = named_partitions(tables)
+    if named is None or choice.broker_id is not None:  # a broker has not all partitions
+        return []
+    asked = choice.condition() & (F.col("topic") != TRANSACTIONS_TOPIC)
+    lacking = without_log(named.where(asked), replicas)
+    lines = (
+        (
+            cluster,
+            f"not known: {first_of(names, _MOST_NAMED)}: no log was read: transactions that are"
+            " open there are missing here; add the disk of a broker that has it as --source of"
+            " `kafka-segments build --internals`",
+        )
+        for cluster, names in lacking.items()
+    )
+    clusters = {row["cluster"] for row in named.select("cluster").distinct().collect()}
+    return lines_of_clusters(lines, clusters if choice.cluster is None else {choice.cluster})
 
 
 def _judged(

@@ -174,8 +174,8 @@ def _rules(
 
 def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
     """Return topics and configs of metadata logs at a moment; say on stderr whose they are."""
+    from kafka_segments.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
-    from kafka_segments.tables.metadata_in_tables import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415
 
     def read(at_offset: Mapping[str, int]) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":

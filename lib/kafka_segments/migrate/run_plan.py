@@ -34,8 +34,8 @@ from kafka_segments.spark.row_stream import stream_rows
 from kafka_segments.storage.stores import store_of
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import MIGRATION_PLANS
+from kafka_segments.tables.cluster_names import cluster_in_words
 from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_in_tables import cluster_in_words
 from kafka_segments.tables.metadata_topics import MetadataTopics
 from kafka_segments.tables.topic_configs import TopicConfigs
 

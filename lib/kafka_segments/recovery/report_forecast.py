@@ -30,7 +30,7 @@ from kafka_segments.recovery.report_starts import (
     start_rows,
 )
 from kafka_segments.recovery.run_forecast import Forecast
-from kafka_segments.tables.metadata_in_tables import cluster_in_words
+from kafka_segments.tables.cluster_names import cluster_in_words
 
 _OF_STARTS: dict[str, Any] = dict.fromkeys(
     ("file", "line", "exception", "lost_offsets", "files", "rule", "source", "step")

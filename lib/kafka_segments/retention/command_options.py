@@ -86,7 +86,7 @@ def load_configs(
     Raises:
         UsageError: as ``TopicConfigs.load``.
     """
-    from kafka_segments.tables.metadata_in_tables import cluster_in_words  # noqa: PLC0415
+    from kafka_segments.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.topic_configs import TopicConfigs  # noqa: PLC0415
 
     configs = TopicConfigs.load(
@@ -133,9 +133,9 @@ def of_clusters(
     ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
     clusters that ``build`` found count as well.
     """
+    from kafka_segments.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.tables.metadata_in_tables import (  # noqa: PLC0415
         NoMetadataError,
-        cluster_in_words,
         clusters_of_logs,
         clusters_with_metadata,
     )

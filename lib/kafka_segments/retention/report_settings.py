@@ -7,8 +7,8 @@ from typing import Any
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import duration
 from kafka_segments.settings import RetentionConfig
+from kafka_segments.tables.cluster_names import cluster_in_words
 from kafka_segments.tables.logs_in_tables import KnownLog, logs_of_topics
-from kafka_segments.tables.metadata_in_tables import cluster_in_words
 from kafka_segments.tables.topic_configs import (
     Setting,
     Source,

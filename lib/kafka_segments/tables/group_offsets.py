@@ -13,6 +13,7 @@ from kafka_segments.broker_rules.consumer_groups import (
 )
 from kafka_segments.errors import UsageError
 from kafka_segments.tables.catalog import METADATA_PARTITIONS
+from kafka_segments.tables.cluster_names import lines_of_clusters
 from kafka_segments.tables.delta import Warehouse
 from kafka_segments.tables.missing import missing_name
 from kafka_segments.wire.names import OFFSETS_TOPIC
@@ -61,6 +62,8 @@ def unread_partitions(
 ) -> list[str]:
     """Return a line for each partition of a coordinator's topic that was not read as a whole.
 
+    Of several clusters each line names its own.
+
     Needs: ``logs``: cluster, partition, log_start_offset, doubt (why the log does not answer; null:
         it does) of logs that were read. ``cluster``: of this one alone. ``groups``: only of the
         partitions of these; empty: of all. ``is_named_alone``: only where metadata names the
@@ -69,14 +72,19 @@ def unread_partitions(
     names = ("cluster", "partition", "log_start_offset", "doubt")
     rows = [row.asDict() for row in logs.select(*names).distinct().collect()]
     counts = _partition_counts(tables, topic)
-    return [
-        line
+    asked = [
+        name
         for name in sorted({*counts, *(row["cluster"] for row in rows)})
         if cluster in (None, name) and (name in counts or not is_named_alone)
+    ]
+    lines = (
+        (name, line)
+        for name in asked
         for line in partitions_not_read(
             topic, [row for row in rows if row["cluster"] == name], counts.get(name), groups, kept
         )
-    ]
+    )
+    return lines_of_clusters(lines, asked)
 
 
 def partitions_not_read(

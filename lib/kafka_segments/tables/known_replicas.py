@@ -29,3 +29,15 @@ def named_partitions(tables: Warehouse) -> DataFrame | None:
 def telling_left_over(tables: Warehouse) -> Transform:
     """Return what adds ``is_left_over`` to rows with the key of a log, see ``with_left_over``."""
     return with_left_over(tables.read(LOGS, (*LOG_KEYS, "topic_id")), named_partitions(tables))
+
+
+def without_log(named: DataFrame, logs: DataFrame) -> dict[str, list[str]]:
+    """Name the partitions of each cluster that the metadata names, and of which there is no log.
+
+    Needs: ``named``: rows of ``named_partitions``; ``logs``: the key of a log.
+    """
+    lacking = named.select(*PARTITION).join(logs.select(*PARTITION), list(PARTITION), "left_anti")
+    found: dict[str, list[str]] = {}
+    for cluster, topic, partition in lacking.distinct().orderBy(*PARTITION).collect():
+        found.setdefault(cluster, []).append(f"{topic}-{partition}")
+    return found

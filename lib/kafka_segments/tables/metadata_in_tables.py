@@ -10,6 +10,7 @@ from kafka_segments.storage.delta_log import last_version
 from kafka_segments.storage.delta_rows import read_small_files, read_small_table
 from kafka_segments.storage.uris import join_uri
 from kafka_segments.tables.catalog import LOG_DIRS, METADATA_PROBLEMS, METADATA_TABLES
+from kafka_segments.tables.cluster_names import cluster_in_words
 
 _MOST_BYTES = 256 * 1024 * 1024
 _MOST_FILES = 10_000
@@ -54,11 +55,6 @@ def metadata_problems(warehouse: str) -> list[MetadataProblem]:
     rows = read_small_table(uri, names, most_bytes=_MOST_BYTES) or []
     in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
     return [MetadataProblem(*(row[name] for name in MetadataProblem._fields)) for row in in_order]
-
-
-def cluster_in_words(cluster: str) -> str:
-    """Name a cluster; log directories without a meta.properties have none."""
-    return cluster or "(no name)"
 
 
 def clusters_with_metadata(warehouse: str, *, at_ms: int) -> MetadataClusters:

@@ -9,6 +9,7 @@ from pyspark.sql.window import Window
 
 from kafka_segments.generated.records import TRANSACTIONS_TOPIC
 from kafka_segments.tables.bounded import minus, plus
+from kafka_segments.tables.cluster_names import lines_of_clusters
 from kafka_segments.tables.keys import LOG_KEYS, Transform
 from kafka_segments.tables.replicas import PARTITION
 from kafka_segments.wire.plain_text import first_of
@@ -121,18 +122,22 @@ def judge_state_logs(read: DataFrame) -> Transform:
 def unread_lines(judged: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each reason for which partitions of the coordinator's log were not read.
 
-    ``judged``: rows of ``judge_state_logs``.
+    Of several clusters each line names its own. ``judged``: rows of ``judge_state_logs``.
     """
+    rows = sorted(judged, key=lambda row: (row["cluster"], row["state_partition"]))
     named: dict[tuple[str, str], list[str]] = {}
-    for row in sorted(judged, key=lambda row: (row["cluster"], row["state_partition"])):
+    for row in rows:
         if row["unread"] is not None:
             name = f"{TRANSACTIONS_TOPIC}-{row['state_partition']}"
-            reason = row["unread"].removeprefix(f"not known: {name}: ")
+            reason = row["unread"]
+            for said in ("not known: ", f"{name}: ", "not known: "):
+                reason = reason.removeprefix(said)
             named.setdefault((row["cluster"], reason), []).append(name)
-    return [
-        f"not known: {first_of(names, _MOST_NAMED)}: {reason}"
-        for (_, reason), names in named.items()
-    ]
+    lines = (
+        (cluster, f"not known: {first_of(names, _MOST_NAMED)}: {reason}")
+        for (cluster, reason), names in named.items()
+    )
+    return lines_of_clusters(lines, {row["cluster"] for row in rows})
 
 
 def with_reading(judged: DataFrame) -> Transform:
