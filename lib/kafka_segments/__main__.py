@@ -6,6 +6,7 @@ import sys
 import threading
 from types import FrameType
 
+from kafka_segments.console.lines import say
 from kafka_segments.errors import TerminatedError
 
 _PATIENCE_SECONDS = 20  # Kubernetes kills after 30
@@ -22,7 +23,7 @@ def main() -> None:
 
         cli()
     except TerminatedError:
-        sys.stderr.write("kafka-segments: ended by SIGTERM before it had begun\n")
+        say("kafka-segments: ended by SIGTERM before it had begun")
         sys.exit(128 + signal.SIGTERM)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

@@ -25,7 +25,7 @@ def folder() -> Iterator[Path]:
     """A folder with the package, both owned by root, and one that the other user may write to."""
     require_other_user()
     with open_folder(Path("/tmp")) as folder:
-        rooms = ("__init__.py", "errors.py", "compiling.py", "wire")
+        rooms = ("__init__.py", "release.py", "errors.py", "compiling.py", "wire")
         for name in rooms:
             source = LIBRARY / "kafka_segments" / name
             target = folder / "lib" / "kafka_segments" / name
