@@ -212,7 +212,10 @@ def test_output_of_queries_holds_what_python_cannot(
 
     print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "csv")
     as_csv = capsys.readouterr().out
-    print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "json")
+    with pytest.raises(UsageError, match="two columns are named a, and a JSON object has one"):
+        print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "json")
+    renamed = query.replace("1 AS a", "1 AS first")
+    print_sql(run_sql(spark, SqlOptions(warehouse, renamed, 0)), "json")
     as_json = capsys.readouterr().out
     as_table = _answer(spark, warehouse, query, capsys)
 

@@ -71,8 +71,8 @@ def test_without_the_cleaners_checkpoint_it_may_have_been_compaction(
     forecast = _run("recovery", "forecast", "--source", log_dir, "--rows", "findings")[2]
 
     found = "offsets 10 to 19 are in no segment: a segment is missing, or compaction removed"
-    assert (status, len(told)) == (1, 2)
-    assert all(found in line for line in told)
+    assert (status, len(told)) == (1, 1)
+    assert told[0].startswith("2 such, e.g. ") and found in told[0]
     assert [found in row["message"] for row in audited if row["kind"] == "gap"] == [True, True]
     told = [row["consequence"] for row in forecast if found in str(row["message"])]
     assert told == ["not known", "not known"], forecast
