@@ -14,6 +14,7 @@ from kafka_segments.errors import SparkEndedError, UsageError
 from kafka_segments.spark import connect
 from kafka_segments.spark import session as sessions
 from kafka_segments.spark.parallelism import default_parallelism
+from kafka_segments.spark.site_settings import MEANING
 
 
 class FakeClient:
@@ -147,7 +148,7 @@ def test_a_client_sets_what_the_server_lets_it(
         pass
 
     assert client.settings == {
-        "spark.sql.session.timeZone": "UTC",
+        **MEANING,
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.shuffle.partitions": "16",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
