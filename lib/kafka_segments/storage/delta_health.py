@@ -111,8 +111,9 @@ def refuse_broken_log(table: str) -> None:
 def broken_file(table: str) -> Broken | None:
     """Return the first file of a table that is not whole: of its log, or one of its data.
 
-    All commits since the last checkpoint are read, and each data file is looked for, which takes
-    its time where a table is large. None: nothing was found, or there is no table.
+    All commits since the last checkpoint are read. On a local disk each data file is looked for,
+    which takes its time where a table is large; a store would be asked for each.
+    None: nothing was found, or there is no table.
     """
     found = broken_log(table)
     if found is not None:
@@ -131,7 +132,12 @@ def broken_file(table: str) -> Broken | None:
         why = _why_no_commit(log.child(entry.name), entry)
         if why is not None:
             return Broken(table, _in_log(entry), why)
-    return _broken_data(table, log, entries, commits)
+    if not log.store.is_local:
+        return None
+    try:
+        return _broken_data(table, log, entries, commits)
+    except OSError:  # a file went meanwhile, or the disk fails: what failed before says it
+        return None
 
 
 def first_broken(warehouse: str) -> Broken | None:
