@@ -167,7 +167,7 @@ def _next_of_one_source(
         is_log = parse_partition_folder(name) is not None
         key = (os.path.realpath(path), name if is_log else "")
         if key not in seen:
-            seen.add(key)
+            seen |= {key, (key[0], "")}  # what was read as a log is no stray folder besides
             chunk.append(folder)
     return chunk
 
