@@ -8,7 +8,8 @@ from kafka_segments.storage.uris import join_uri
 def mend_tables(warehouse: str) -> list[str]:
     """Set broken newest commits of a build's tables aside; return in words what was done to each.
 
-    What such a commit had held is not known, so the build has to read all segments again.
+    What such a commit had held is not known, and may have been of other sources: each of them has
+    to be read again.
     """
     broken = [found for name in OF_BUILD if (found := broken_log(join_uri(warehouse, name)))]
     if not any(found.is_newest for found in broken):
@@ -21,6 +22,7 @@ def mend_tables(warehouse: str) -> list[str]:
                 kept = set_aside_commit(found)
                 told.append(
                     f"table {name}: its newest commit {found.why}; it is kept as {kept}, and this"
-                    " build reads all segments again"
+                    " build reads all segments of its sources again; run `build --full` for the"
+                    " warehouse's other sources, if there are any"
                 )
     return told
