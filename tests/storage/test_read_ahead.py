@@ -69,7 +69,8 @@ class Recorded:
 class _Counted(read_ahead._Room):
     def __init__(self):
         super().__init__()
-        self.blocks_made = self.most_held = self.most_asked = 0
+        self.most_held = self.most_asked = 0
+        self.blocks = {}  # by identity; kept, so that no other block gets the same one
 
     def _grant(self, piece):
         super()._grant(piece)
@@ -77,8 +78,10 @@ class _Counted(read_ahead._Room):
         self.most_asked = max(self.most_asked, self._asked)
 
     def memory(self, size_bytes):
-        self.blocks_made += size_bytes == LARGEST_READ_BYTES and not self._free
-        return super().memory(size_bytes)
+        memory = super().memory(size_bytes)
+        if size_bytes == LARGEST_READ_BYTES:
+            self.blocks[id(memory)] = memory
+        return memory
 
     def give_back(self, size_bytes, memory):
         assert all(memory is not free for free in self._free)
@@ -92,7 +95,8 @@ def room(monkeypatch):
     monkeypatch.setattr(read_ahead, "_ROOM", counted)
     yield counted
     assert (counted._held, counted._asked, len(counted._waiting)) == (0, 0, 0)
-    assert len(counted._free) == counted.blocks_made <= MOST_BYTES // LARGEST_READ_BYTES
+    assert {id(free) for free in counted._free} == set(counted.blocks)
+    assert len(counted._free) == len(counted.blocks) <= MOST_BYTES // LARGEST_READ_BYTES
     assert counted.most_held <= MOST_BYTES
     assert counted.most_asked <= MOST_ASKED_BYTES
 
