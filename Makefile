@@ -177,7 +177,7 @@ $(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock
 	  --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
 
-messages: setup jars-test ## draw Kafka's message definitions from the JARs in jars/kafka (lib/kafka_segments/generated/messages.json)
+messages: setup jars-test ## draw Kafka's message definitions from the JARs in jars/kafka (lib/kafka_segments/kafka/messages/messages.json)
 	@PYTHONPATH=lib:tests $(BIN)/python tests/message_definitions.py
 
 lock: ## renew requirements.lock from pyproject.toml, and Airflow's from airflow_dags/requirements.in

@@ -16,9 +16,9 @@ from sections import ROOT, Section
 
 from connect_client import Done, run_verb
 from connect_server import ConnectServer
-from kafka_segments.spark.archive import class_archive
-from kafka_segments.spark.jars import jars_of
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.archive import class_archive
+from kafka_segments.engine.spark.jars import jars_of
+from kafka_segments.engine.spark.session import spark_session
 
 _ROUNDS = 3
 _FIRST = "build, the first"
@@ -26,7 +26,7 @@ _PROGRAM = [sys.executable, "-m", "kafka_segments"]
 _NOW = ["--now-ms", "1795000000000"]
 _BARE = """
 from pathlib import Path
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
 with spark_session("bench", root=Path({root!r})) as spark:
     spark.read.format("delta").load({table!r}).count()
 """

@@ -21,7 +21,7 @@ from many import write_many
 from sections import BATCHES, GB, ROOT, SCRATCH, Section, job, log_directory
 from stores import BUCKET, PAUSE_MS, s3_server
 
-from kafka_segments.spark.archive import SWITCH
+from kafka_segments.engine.spark.archive import SWITCH
 from segments import write_segment
 
 SIDES = ("before", "now")

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
 
 ENTRIES_A_SEGMENT, PARTITIONS = 100, 20
 SHORT_LOG, LONG_LOG = 50, 5_000  # segments

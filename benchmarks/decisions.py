@@ -6,13 +6,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.retention.decide.decisions import decide_retention
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.decide.what_if import TODAY, compare_retention
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables.configs import with_topic_configs
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
-from kafka_segments.spark.session import spark_session
-from kafka_segments.tables.configs import with_topic_configs
-from kafka_segments.tables.topic_configs import TopicConfigs
+from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.decide.what_if import TODAY, compare_retention
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from sections import BATCHES, GB, ROOT, Section, best, log_directory
 
 from kafka_referee import KAFKA_JARS, QUIET
-from kafka_segments.rows.datasource import register
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.rows.datasource import register
+from kafka_segments.engine.spark.session import spark_session
 
 
 def bench_dump(*, quick: bool) -> Section:

@@ -14,13 +14,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from sections import ROOT, SCRATCH, Section, best
 
 from kafka_referee import KAFKA_JARS, QUIET
-from kafka_segments.generated.encoder import encode, write_unsigned_varint
-from kafka_segments.generated.messages import LAYOUTS
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.internals.tasks import InternalReader
-from kafka_segments.spark.session import spark_session
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.kafka.messages.encoder import encode, write_unsigned_varint
+from kafka_segments.kafka.messages.messages import LAYOUTS
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.find.internals.tasks import InternalReader
 from strategies import v2_batch
 
 FIRST_MS = 1_700_000_000_000

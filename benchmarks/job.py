@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
-from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
+from kafka_segments.verbs.scan.summary import BuildSummary
 from segments import write_segment
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from sections import Section
 
-from kafka_segments.build.first_looks import LOOKS_AT_ONCE
-from kafka_segments.storage.range_concurrency import LARGEST_READ_BYTES
+from kafka_segments.files.storage.range_concurrency import LARGEST_READ_BYTES
+from kafka_segments.verbs.scan.first_looks import LOOKS_AT_ONCE
 
 Figures = Mapping[str, Mapping[str, float]]
 CORES = 500

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from sections import ROOT, Section, best
 
 from cookbook import PAGE, questions
-from kafka_segments.spark.session import spark_session
-from kafka_segments.sql.run import SqlOptions, run_sql
-from kafka_segments.tables.catalog import RUNS, SEGMENTS
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables.catalog import RUNS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
 
 SEGMENTS_A_LOG = 200
 COMMITS = 10

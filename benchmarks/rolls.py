@@ -4,9 +4,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section, best
 
-from kafka_segments.roll.decide.rolls import decide_rolls
-from kafka_segments.roll.decide.rules import RollRules
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.verbs.judge.roll.decide.rolls import decide_rolls
+from kafka_segments.verbs.judge.roll.decide.rules import RollRules
 
 NOW_MS = 1_800_000_000_000
 

@@ -19,12 +19,12 @@ from sections import ROOT, Section
 
 from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.search.log_tables import LogChoice, LogTables
-from kafka_segments.search.run import search_times
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.run import search_times
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
 
 TOPIC, PARTITIONS, RECORD_BYTES = "bench", 40, 400
 T0, STEP_MS, JITTER_MS = 1_600_000_000_000, 100, 5_000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kafka_segments.wire.crc import crc32c
+from kafka_segments.kafka.wire.crc import crc32c
 
 _HEADER_BYTES = 61
 _V1_HEADER_BYTES = 34

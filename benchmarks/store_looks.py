@@ -17,9 +17,9 @@ from looks import SIZE_BYTES, write_segments
 from sections import SCRATCH, Section
 from stores import BUCKET, PAUSE_MS, request_counts, s3_server
 
-from kafka_segments.build.first_looks import LOOKS_AT_ONCE, LooksAtOnce
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.sources.walk import find_segments
+from kafka_segments.files.folders.walk import find_segments
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.scan.first_looks import LOOKS_AT_ONCE, LooksAtOnce
 
 _WARM = 2 * LOOKS_AT_ONCE  # they compile, and open connections
 

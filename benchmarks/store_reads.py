@@ -27,14 +27,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from numba import njit
 
-from kafka_segments.build.scanner import ScanOptions, SegmentScanner, in_turn
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.sources.walk import ListedSegment, find_segments
-from kafka_segments.storage.s3_ranges import S3Bucket
-from kafka_segments.storage.uris import split_uri
-from kafka_segments.wire.crc import CRC_START, HAS_CPU_CRC
-from kafka_segments.wire.header_layout import MAGIC_V2
-from kafka_segments.wire.headers import crc_update
+from kafka_segments.files.folders.walk import ListedSegment, find_segments
+from kafka_segments.files.storage.s3_ranges import S3Bucket
+from kafka_segments.files.storage.uris import split_uri
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire.crc import CRC_START, HAS_CPU_CRC
+from kafka_segments.kafka.wire.header_layout import MAGIC_V2
+from kafka_segments.kafka.wire.headers import crc_update
+from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner, in_turn
 
 RANGE_BYTES = 8 * 1024 * 1024
 RANGES = (4, 8, 16, 32)

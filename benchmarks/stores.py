@@ -22,9 +22,9 @@ from sections import ROOT, SCRATCH, Section, usable_cores
 from store_reads import RANGES, WARM, WHATS, Rounds, compare
 from store_reads import measured as measured_reads
 
-from kafka_segments.sources.list import list_sources
-from kafka_segments.sources.walk import find_segments
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.sources.list import list_sources
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.files.folders.walk import find_segments
 from s3_gateway import PROGRAM, S3Gateway
 from segments import write_segment
 

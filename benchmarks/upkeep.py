@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_segments.compact.run import CompactOptions, run_compact
-from kafka_segments.spark.session import spark_session
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.validate.run import ValidateOptions, run_validate
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.verbs.change.compact.run import CompactOptions, run_compact
+from kafka_segments.verbs.tell.validate.run import ValidateOptions, run_validate
 
 NOW_MS = 1_800_000_000_000
 SEGMENTS_A_LOG, PARTITIONS, COMMITS = 500, 100, 20

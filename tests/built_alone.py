@@ -4,14 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_segments.build.folded_log import FoldedLog, FoldedSegment, FoldOptions
-from kafka_segments.build.scanner import ScanOptions, SegmentScanner
-from kafka_segments.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery, unread_segment
-from kafka_segments.sources.kinds import SEGMENT
-from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.files.folders.kinds import SEGMENT
+from kafka_segments.files.folders.source_folder import list_source_folder
+from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.kafka.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import Damage, DamageKind, SegmentRecovery, unread_segment
+from kafka_segments.verbs.scan.folded_log import FoldedLog, FoldedSegment, FoldOptions
+from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 
 
 class Row(NamedTuple):

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from kafka_referee import Answer, Referee
-from kafka_segments.generated.records import INTERNAL_TOPICS, decode_internal
-from kafka_segments.index.producer_state import ProducerState
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.internals.metadata_history import HistoryRow, MetadataHistory, Point
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.index.producer_state import ProducerState
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.messages.records import INTERNAL_TOPICS, decode_internal
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
 from plain_decoder import PlainRecord, plain_records
 
 NAMES = ("topics", "partitions", "configs", "brokers", "features", "entries")

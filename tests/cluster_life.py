@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kafka_segments.broker_rules.consumer_groups import group_partition
+from kafka_segments.kafka.broker_rules.consumer_groups import group_partition
 from kraft_cluster import COORDINATORS, DIRECTORIES, NODES, KraftCluster
 
 Step = dict[str, Any]

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-ROOMS = ("errors.py", "compiling.py", "wire", "index")
+ROOMS = ("errors.py", "compiling.py", "kafka/wire", "kafka/index")
 """numba compiles functions of these alone, and they import nothing else of the package."""
 
 

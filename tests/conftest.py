@@ -244,7 +244,7 @@ def spark(
     s3_socket: socket.socket, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
     """One session for all tests, made as the commands make theirs."""
-    from kafka_segments.spark import session as sessions
+    from kafka_segments.engine.spark import session as sessions
 
     # One JVM for many tests: it needs room, and keeps the code that Spark makes for a query. It
     # shares two cores with another one: what compiles and collects at the side costs too much, and
@@ -300,7 +300,7 @@ def caches() -> Iterator[ExitStack]:
 @pytest.fixture
 def few(spark: "SparkSession") -> Iterator[None]:
     """What a test reads is taken for few rows, as the commands do, which is quicker."""
-    from kafka_segments.spark.few_rows import few_rows
+    from kafka_segments.engine.spark.few_rows import few_rows
 
     with few_rows(spark):
         yield
@@ -309,7 +309,7 @@ def few(spark: "SparkSession") -> Iterator[None]:
 @pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.slow)])
 def few_and_many(spark: "SparkSession", request: pytest.FixtureRequest) -> Iterator[None]:
     """Run a test twice: what is read is taken for few rows, as commands do, and (slow) for many."""
-    from kafka_segments.spark.few_rows import few_rows
+    from kafka_segments.engine.spark.few_rows import few_rows
 
     with few_rows(spark) if request.param == "few" else nullcontext():
         yield
@@ -325,7 +325,7 @@ def asked_few_and_many(
 ) -> Iterator[None]:
     """Run a test of commands twice: as they are, and (slow) so that they take all for many rows."""
     if request.param == "many":
-        monkeypatch.setattr("kafka_segments.spark.few_rows.few_rows", _no_few_rows)
+        monkeypatch.setattr("kafka_segments.engine.spark.few_rows.few_rows", _no_few_rows)
     yield
 
 
@@ -333,7 +333,7 @@ def asked_few_and_many(
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Referee"]:
     """One JVM with Kafka's own classes, which has recovered segments once, as our kernel has."""
     from kafka_referee import Referee
-    from kafka_segments.index.recovery_options import RecoveryOptions
+    from kafka_segments.kafka.index.recovery_options import RecoveryOptions
     from side_by_side import recovered_by_us
 
     with Referee(scratch=tmp_path_factory.mktemp("referee")) as started:

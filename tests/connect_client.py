@@ -55,7 +55,7 @@ def status_of(arguments: list[str]) -> int:
 
 def main() -> None:
     """Run what stdin asks for, a JSON list of arguments a line."""
-    from kafka_segments.spark.session import spark_session
+    from kafka_segments.engine.spark.session import spark_session
 
     with spark_session("client", root=Path(__file__).resolve().parents[1]) as spark:
         client: Any = spark.client

@@ -12,7 +12,7 @@ from typing import Any
 
 from ci import OWN_MOUNTS
 from connect_client import Done
-from kafka_segments.spark import session as sessions
+from kafka_segments.engine.spark import session as sessions
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_broker import KafkaBroker
 from kafka_clients import WAIT_SECONDS, create, producer
-from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from killed_broker import KilledBroker
 
 START_MS = 1_790_000_000_000

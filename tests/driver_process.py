@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import Build, run_build
-from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.spark import session
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.spark.jars import DELTA, find_jars
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.spark import session
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.spark.jars import DELTA, find_jars
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import Build, run_build
+from kafka_segments.verbs.scan.summary import BuildSummary
 from stored_builds import NOW_MS, files, rows
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from connect_client import run_verb
 from kafka_segments.cli import cli
-from kafka_segments.tables.catalog import RETENTION_PLANS
+from kafka_segments.engine.tables.catalog import RETENTION_PLANS
 from stored_builds import rows_few
 
 CALLS = {

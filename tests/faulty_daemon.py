@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pyspark import daemon
 
-from kafka_segments.build import tasks
-from kafka_segments.build.entry_files import EntryFiles
-from kafka_segments.storage import files_ahead as in_turn
-from kafka_segments.storage.files import OpenSegment, Place, open_segment
+from kafka_segments.files.storage import files_ahead as in_turn
+from kafka_segments.files.storage.files import OpenSegment, Place, open_segment
+from kafka_segments.verbs.scan import tasks
+from kafka_segments.verbs.scan.entry_files import EntryFiles
 
 FAULTS = Path(os.environ["FAULTS"])
 EXECUTOR = os.getppid()

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql.types import StructField
 
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
 
 _EMPTY = {"string": "", "integer": 0, "long": 0, "boolean": False, "array": []}
 _EMPTY |= {"timestamp": datetime.min.replace(tzinfo=UTC)}

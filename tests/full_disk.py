@@ -12,7 +12,7 @@ from pathlib import Path
 
 from driver_process import ROOT, build
 from kafka_segments.console.options import describe_failure
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
 
 _FIRST_KIB = int(os.environ.get("FIRST_KIB", "16"))
 _GROWS = float(os.environ.get("GROWS", "4"))

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafka_segments.wire.codecs import SNAPPY, Bytes, Decompressor
-from kafka_segments.wire.messages import wrapper_value
-from kafka_segments.wire.snappy_stream import XERIAL_MAGIC
-from kafka_segments.wire.streams import DecompressionError
-from kafka_segments.wire.varints import read_varint
+from kafka_segments.kafka.wire.codecs import SNAPPY, Bytes, Decompressor
+from kafka_segments.kafka.wire.messages import wrapper_value
+from kafka_segments.kafka.wire.snappy_stream import XERIAL_MAGIC
+from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.kafka.wire.varints import read_varint
 
 GREAT_LENGTH = 128 * 1024 * 1024
 _CODEC, _CONTROL = 0x07, 0x20

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
-from kafka_segments.index.every_n_index import EveryNIndexBuilder, EveryNRule
-from kafka_segments.index.minute_index import MINUTE_MS, FirstOfEach
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
-from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.sources.walk import find_segments
-from kafka_segments.storage.files import absolute_uri, open_segment, place
-from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire.record_times import RecordTimesReader
+from kafka_segments.files.folders.walk import find_segments
+from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.files.storage.files import absolute_uri, open_segment, place
+from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.index.every_n_index import EveryNIndexBuilder, EveryNRule
+from kafka_segments.kafka.index.minute_index import MINUTE_MS, FirstOfEach
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.kafka.wire.record_times import RecordTimesReader
 
 GIB = 2**30
 DAY_MS = 86_400_000

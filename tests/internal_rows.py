@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.internals.tasks import InternalReader
-from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.verbs.find.internals.tasks import InternalReader
 
 SCHEMA = INTERNAL_RECORDS.schema
 _ARROW_SCHEMA = to_arrow_schema(SCHEMA)

@@ -157,7 +157,7 @@ def interrupt(
 
 def main() -> None:
     """Run what stdin asks for, three calls of a verb a line."""
-    from kafka_segments.spark.session import spark_session
+    from kafka_segments.engine.spark.session import spark_session
 
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell's background processes have
         signal.signal(signal.SIGINT, signal.default_int_handler)

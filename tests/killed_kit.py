@@ -18,11 +18,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
-from kafka_segments.recovery.advanced_checkpoint import points_of
-from kafka_segments.recovery.kit_manifest import LogKit, folder_of, read_kit, read_log
-from kafka_segments.recovery.run_apply import AppliedLog, ApplyOptions, run_apply, run_rollback
-from kafka_segments.storage.durable_files import sha256_of
-from kafka_segments.wire.checkpoints import RECOVERY_POINT
+from kafka_segments.files.storage.durable_files import sha256_of
+from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT
+from kafka_segments.verbs.change.recovery.advanced_checkpoint import points_of
+from kafka_segments.verbs.change.recovery.kit_manifest import LogKit, folder_of, read_kit, read_log
+from kafka_segments.verbs.change.recovery.run_apply import (
+    AppliedLog,
+    ApplyOptions,
+    run_apply,
+    run_rollback,
+)
 from recovery_kits import made_kit
 
 KILLED = 9

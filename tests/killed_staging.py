@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kafka_segments.migrate.decide.actions import SegmentAction
-from kafka_segments.migrate.log_staging import LogToStage, finish_log
-from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.migrate.segment_staging import SegmentStager
-from kafka_segments.migrate.staged_log import Side, StagedLog, log_state
+from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
+from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
+from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
+from kafka_segments.verbs.change.migrate.staged_log import Side, StagedLog, log_state
 
 KILLED = 9
 CHANGES = ("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "mkdir", "link")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from built_alone import Built, build_alone
 from great_lengths import says_great_length
 from kafka_referee import Referee, RefereeError
-from kafka_segments.index.log import RecoveryMode
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import DamageKind
-from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from mutated_logs import MutatedLog, draw
 from mutation_case import LogSettings
 from small_pieces import small_pieces

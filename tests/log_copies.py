@@ -16,17 +16,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.divergence.decide.copies import Copy, CopyPiece, Divergence, HeldEpoch
-from kafka_segments.divergence.decide.joined_ranges import Part, ranges_of
-from kafka_segments.divergence.decide.logs import compare_log
-from kafka_segments.divergence.keyed_records import KeyedLogs
-from kafka_segments.divergence.log_files import CopyFiles, Open, WholeSegment
-from kafka_segments.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
-from kafka_segments.divergence.sound_batches import Stretch
-from kafka_segments.index import offset_ranges
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.wire.reading import ReadInto
+from kafka_segments.kafka.index import offset_ranges
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire.reading import ReadInto
+from kafka_segments.verbs.copies.divergence.decide.copies import (
+    Copy,
+    CopyPiece,
+    Divergence,
+    HeldEpoch,
+)
+from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
+from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
+from kafka_segments.verbs.copies.divergence.keyed_records import KeyedLogs
+from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, Open, WholeSegment
+from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
+from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
 from log_reading import reader_of
 from sound_logs import LZ4, ZSTD, compressed
 from strategies import (

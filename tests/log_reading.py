@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import SegmentRecovery
-from kafka_segments.segments.chunks import Chunk, ChunkOptions, ChunkReader
-from kafka_segments.wire import batches as wire
-from kafka_segments.wire.reading import FRONT_BYTES, Fetched, FetchedAt, ReadInto
-from kafka_segments.wire.record_times import RecordTimes, RecordTimesReader
+from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import SegmentRecovery
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.kafka.wire.reading import FRONT_BYTES, Fetched, FetchedAt, ReadInto
+from kafka_segments.kafka.wire.record_times import RecordTimes, RecordTimesReader
 
 
 def reader_of(log: bytes) -> ReadInto:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
-from kafka_segments.index.first_look import FirstLook
-from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.first_look import FirstLook
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.scan.scanner import Scanned, ScanOptions, SegmentScanner
 
 OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch"}
 CLAIMS = [field.name for field in fields(FirstLook) if field.name not in OF_LOOKS]

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import kafka_segments.generated
+import kafka_segments.kafka.messages
 from kafka_referee import KAFKA_JARS
 
 RELEASE = "4.3.1"
-DRAWN = Path(kafka_segments.generated.__file__).with_name("messages.json")
+DRAWN = Path(kafka_segments.kafka.messages.__file__).with_name("messages.json")
 # Of each set the JAR and the types of its definitions
 SETS = {
     "metadata": ("kafka-metadata", {"metadata"}),

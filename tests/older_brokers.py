@@ -13,7 +13,7 @@ from typing import Self
 
 from kafka_broker import CLUSTER_ID, free_ports
 from kafka_referee import SOURCES as REFEREE_SOURCES
-from kafka_segments.broker_rules.versions import parse_version
+from kafka_segments.kafka.broker_rules.versions import parse_version
 
 SOURCES = Path(__file__).resolve().parent / "older"
 _KRAFT_SINCE = (3, 0)

@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 
 import group_logs as made
-from kafka_segments.broker_rules.consumer_groups import group_partition
-from kafka_segments.broker_rules.versions import parse_version
+from kafka_segments.kafka.broker_rules.consumer_groups import group_partition
+from kafka_segments.kafka.broker_rules.versions import parse_version
 from older_brokers import OlderBroker, fetch, has_kraft, has_tiers
 
 OFFSETS = "__consumer_offsets"

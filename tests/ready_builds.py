@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.summary import BuildSummary
+from kafka_segments.verbs.scan.summary import BuildSummary
 from stored_builds import build_few
 
 Built = Callable[..., BuildSummary]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kafka_segments.generated.messages import LAYOUTS
-from kafka_segments.generated.remote_log_topic import encode_record
+from kafka_segments.kafka.messages.messages import LAYOUTS
+from kafka_segments.kafka.messages.remote_log_topic import encode_record
 from tiered_objects import TOPIC_ID
 
 COPYING, COPIED, DELETING, DELETED = range(4)

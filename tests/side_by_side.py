@@ -8,16 +8,16 @@ from typing import Any
 
 from built_alone import build_alone
 from kafka_referee import Referee, RefereeError
-from kafka_segments.index.log import LoadOptions, RecoveryMode
-from kafka_segments.index.log_recovery import fold_of
-from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import SegmentRecovery
-from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.index.time_index import encode_time_index
-from kafka_segments.index.transactions import encode_transaction_index
-from kafka_segments.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.index.log import LoadOptions, RecoveryMode
+from kafka_segments.kafka.index.log_recovery import fold_of
+from kafka_segments.kafka.index.offset_index import encode_offset_index
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import SegmentRecovery
+from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.index.transactions import encode_transaction_index
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 
 AT_EPOCH = LoadOptions(now_ms=0)  # no producer has expired
 

@@ -14,20 +14,20 @@ from unittest import mock
 
 LEAST_BYTES = 61  # a header must fit
 IN_BYTES = (
-    ("index.segment_walker", "_BUFFER_BYTES"),
-    ("index.segment_walker", "_HEADERS_BUFFER_BYTES"),
-    ("index.log_end", "_WINDOW_BYTES"),
-    ("index.few_batches", "WINDOW_BYTES"),
-    ("segments.chunks", "_CHUNK_BYTES"),
-    ("segments.chunks", "_HEADERS_CHUNK_BYTES"),
-    ("divergence.sound_batches", "_WINDOW_BYTES"),
-    ("recovery.torn_tail", "_WINDOW_BYTES"),
-    ("search.first_record", "_WINDOW_BYTES"),
+    ("kafka.index.segment_walker", "_BUFFER_BYTES"),
+    ("kafka.index.segment_walker", "_HEADERS_BUFFER_BYTES"),
+    ("kafka.index.log_end", "_WINDOW_BYTES"),
+    ("kafka.index.few_batches", "WINDOW_BYTES"),
+    ("files.segments.chunks", "_CHUNK_BYTES"),
+    ("files.segments.chunks", "_HEADERS_CHUNK_BYTES"),
+    ("verbs.copies.divergence.sound_batches", "_WINDOW_BYTES"),
+    ("verbs.change.recovery.torn_tail", "_WINDOW_BYTES"),
+    ("verbs.find.search.first_record", "_WINDOW_BYTES"),
 )
 IN_ROWS = (
-    ("index.segment_walker", "_EPOCHS"),
-    ("segments.chunks", "_MOST_BATCHES"),
-    ("wire.record_filling", "_MOST_ROWS"),
+    ("kafka.index.segment_walker", "_EPOCHS"),
+    ("files.segments.chunks", "_MOST_BATCHES"),
+    ("kafka.wire.record_filling", "_MOST_ROWS"),
 )
 
 

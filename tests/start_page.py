@@ -1,6 +1,6 @@
 """The table of docs/start.md; `python tests/start_page.py` prints it."""
 
-from kafka_segments.broker_rules.start_rules import RULES
+from kafka_segments.kafka.broker_rules.start_rules import RULES
 
 
 def table() -> str:

@@ -5,14 +5,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
-from kafka_segments.build.summary import BuildSummary
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.storage.files import Place, list_folder, read_whole
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.files.storage.files import Place, list_folder, read_whole
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
+from kafka_segments.verbs.scan.summary import BuildSummary
 
 NOW_MS = 1_800_000_000_000
 OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "scanned_at"}

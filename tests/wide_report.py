@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from kafka_segments.report.cluster import ClusterFacts
-from kafka_segments.report.copies import CopyFacts
-from kafka_segments.report.crash import crashes_of
-from kafka_segments.report.decide.overview import DAY_MS, KINDS
-from kafka_segments.report.run import ReportData, ReportLimits, RetentionForecast
+from kafka_segments.verbs.tell.report.cluster import ClusterFacts
+from kafka_segments.verbs.tell.report.copies import CopyFacts
+from kafka_segments.verbs.tell.report.crash import crashes_of
+from kafka_segments.verbs.tell.report.decide.overview import DAY_MS, KINDS
+from kafka_segments.verbs.tell.report.run import ReportData, ReportLimits, RetentionForecast
 
 NOW_MS = 1_795_000_000_000
 PARTITIONS, SEGMENTS_A_PARTITION = 10_000, 60

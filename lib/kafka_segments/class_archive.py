@@ -21,18 +21,18 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.spark.archive import (
+from kafka_segments.engine.spark.archive import (
     class_archive,
     is_switched_off,
     make_archive_later,
     put_in_place,
     usable_archive,
 )
-from kafka_segments.spark.jars import jars_of
-from kafka_segments.spark.session import spark_session
-from kafka_segments.tables.catalog import SEGMENTS
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.spark.jars import jars_of
+from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables.catalog import SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.errors import KafkaSegmentsError
 
 _MOST_SECONDS = 600
 _END_SECONDS = 120

@@ -5,28 +5,28 @@ from typing import Any
 
 import click
 
-from kafka_segments.audit.command import audit
-from kafka_segments.backup.command import backup
-from kafka_segments.build.command import build
-from kafka_segments.compact.command import compact
 from kafka_segments.console.options import interrupted_status
-from kafka_segments.divergence.command import divergence
-from kafka_segments.failover.command import failover, restore
-from kafka_segments.forensics.command import forensics
-from kafka_segments.internals.command import internals
-from kafka_segments.lag.command import lag
-from kafka_segments.latency.command import latency
-from kafka_segments.migrate.command import migrate
-from kafka_segments.recovery.command import recovery
+from kafka_segments.kafka.wire.plain_text import plain_lines
 from kafka_segments.release import __version__
-from kafka_segments.report.command import report
-from kafka_segments.retention.command import retention
-from kafka_segments.roll.command import roll
-from kafka_segments.search.command import search
 from kafka_segments.shell.command import shell
-from kafka_segments.sql.command import sql
-from kafka_segments.validate.command import validate
-from kafka_segments.wire.plain_text import plain_lines
+from kafka_segments.verbs.change.compact.command import compact
+from kafka_segments.verbs.change.migrate.command import migrate
+from kafka_segments.verbs.change.recovery.command import recovery
+from kafka_segments.verbs.copies.backup.command import backup
+from kafka_segments.verbs.copies.divergence.command import divergence
+from kafka_segments.verbs.find.failover.command import failover, restore
+from kafka_segments.verbs.find.forensics.command import forensics
+from kafka_segments.verbs.find.internals.command import internals
+from kafka_segments.verbs.find.lag.command import lag
+from kafka_segments.verbs.find.latency.command import latency
+from kafka_segments.verbs.find.search.command import search
+from kafka_segments.verbs.judge.audit.command import audit
+from kafka_segments.verbs.judge.retention.command import retention
+from kafka_segments.verbs.judge.roll.command import roll
+from kafka_segments.verbs.scan.command import build
+from kafka_segments.verbs.tell.report.command import report
+from kafka_segments.verbs.tell.sql.command import sql
+from kafka_segments.verbs.tell.validate.command import validate
 
 
 def _plain(error: click.ClickException) -> click.ClickException:

@@ -10,9 +10,9 @@ import logging
 import sys
 from pathlib import Path
 
+from kafka_segments.engine.spark.jars import DELTA, S3, VARIABLE, cached_folder, jars_there
+from kafka_segments.engine.spark.jars_fetch import fetch_jars
 from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.spark.jars import DELTA, S3, VARIABLE, cached_folder, jars_there
-from kafka_segments.spark.jars_fetch import fetch_jars
 
 
 def main() -> int:

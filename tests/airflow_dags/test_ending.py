@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.validate.checkpoint import CheckResult
-from kafka_segments.validate.decide.checks import Severity
-from kafka_segments.validate.report import print_summary
-from kafka_segments.validate.run import Validation
+from kafka_segments.verbs.tell.validate.checkpoint import CheckResult
+from kafka_segments.verbs.tell.validate.decide.checks import Severity
+from kafka_segments.verbs.tell.validate.report import print_summary
+from kafka_segments.verbs.tell.validate.run import Validation
 from local_airflow import ROOT
 
 _SPEC = importlib.util.spec_from_file_location(

@@ -9,14 +9,14 @@ from typing import Any
 import click
 import pytest
 
-from kafka_segments.backup.command import backup
-from kafka_segments.build.command import build
-from kafka_segments.compact.command import compact
-from kafka_segments.migrate.command import migrate
-from kafka_segments.recovery.command import recovery
-from kafka_segments.report.command import report
-from kafka_segments.retention.command import retention
-from kafka_segments.validate.command import validate
+from kafka_segments.verbs.change.compact.command import compact
+from kafka_segments.verbs.change.migrate.command import migrate
+from kafka_segments.verbs.change.recovery.command import recovery
+from kafka_segments.verbs.copies.backup.command import backup
+from kafka_segments.verbs.judge.retention.command import retention
+from kafka_segments.verbs.scan.command import build
+from kafka_segments.verbs.tell.report.command import report
+from kafka_segments.verbs.tell.validate.command import validate
 from local_airflow import PYTHON, ROOT
 
 DAY = 86400.0

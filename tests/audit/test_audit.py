@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee, RefereeError
-from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
-from kafka_segments.audit.tasks_folders import audit_folder
-from kafka_segments.audit.tasks_transactions import judge_log_transactions
-from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.build.scanner import Scanned
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.broker_rules.versions import parse_version
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
+from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder
+from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions
+from kafka_segments.verbs.scan.scanner import Scanned
 from looks_compared import assert_not_denied
 from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 

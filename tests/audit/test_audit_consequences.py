@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafka_segments.audit.decide.consequences import (
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.broker_rules.versions import parse_version
+from kafka_segments.verbs.judge.audit.decide.consequences import (
     Consequence,
     Effect,
     SegmentState,
@@ -18,7 +20,7 @@ from kafka_segments.audit.decide.consequences import (
     orphan_consequence,
     why_recovered,
 )
-from kafka_segments.audit.decide.judgement import (
+from kafka_segments.verbs.judge.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
@@ -27,11 +29,9 @@ from kafka_segments.audit.decide.judgement import (
     Judgement,
     LogFacts,
 )
-from kafka_segments.audit.decide.odd_files import judge_odd_file
-from kafka_segments.audit.decide.segment import judge_segment
-from kafka_segments.audit.decide.tiered import consequence_anywhere
-from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.errors import UsageError
+from kafka_segments.verbs.judge.audit.decide.odd_files import judge_odd_file
+from kafka_segments.verbs.judge.audit.decide.segment import judge_segment
+from kafka_segments.verbs.judge.audit.decide.tiered import consequence_anywhere
 
 LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)
 

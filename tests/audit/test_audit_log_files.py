@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.audit.decide.log_files import LogFile, is_judged_whole, judge_log_files, orphans
-from kafka_segments.broker_rules.start_beside import LogAtStart
+from kafka_segments.kafka.broker_rules.start_beside import LogAtStart
+from kafka_segments.verbs.judge.audit.decide.log_files import (
+    LogFile,
+    is_judged_whole,
+    judge_log_files,
+    orphans,
+)
 
 V4_3, V0_10 = (4, 3), (0, 10, 2)
 EPOCHS = "leader-epoch-checkpoint"

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.audit.report import print_audit
+from kafka_segments.verbs.judge.audit.report import print_audit
 
 _COLUMNS = "log_dir topic partition base_offset path suffix verdict kind message"
 _TYPES = ["string", "string", "int", "bigint", "string", "string", "string", "string", "string"]

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import INDEX_AUDITS
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.schemas import schema
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import INDEX_AUDITS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.schemas import schema
 
 FIRST, SECOND = f"{0:020d}", f"{1581:020d}"
 

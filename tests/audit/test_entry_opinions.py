@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kafka_segments.audit.decide.judgement import IndexKind, IndexVerdict, LogFacts
-from kafka_segments.audit.decide.log_probe import LogProbe
-from kafka_segments.audit.decide.time_entries import judge_time_entries
-from kafka_segments.audit.decide.transactions import hold_against_log, judge_txn_index
-from kafka_segments.index.segment import Entries
-from kafka_segments.index.transactions import AbortedTransaction, encode_transaction_index
-from kafka_segments.wire.batches import Batches
+from kafka_segments.kafka.index.segment import Entries
+from kafka_segments.kafka.index.transactions import AbortedTransaction, encode_transaction_index
+from kafka_segments.kafka.wire.batches import Batches
+from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict, LogFacts
+from kafka_segments.verbs.judge.audit.decide.log_probe import LogProbe
+from kafka_segments.verbs.judge.audit.decide.time_entries import judge_time_entries
+from kafka_segments.verbs.judge.audit.decide.transactions import hold_against_log, judge_txn_index
 from log_reading import batches_of, recovered
 from strategies import gzip_wrapper, transaction_marker, v1_message, v2_batch
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
-from kafka_segments.audit.tasks_transactions import judge_log_transactions
-from kafka_segments.audit.tasks_uploads import lone_objects
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.sources import kinds
-from kafka_segments.sources.walk import walk_folders
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.folders.walk import walk_folders
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
+from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions
+from kafka_segments.verbs.judge.audit.tasks_uploads import lone_objects
 from looks_compared import assert_not_denied
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.audit.decide.tiered_breaks import decide_breaks
+from kafka_segments.verbs.judge.audit.decide.tiered_breaks import decide_breaks
 from rows_of import rows_of
 
 COLUMNS = (

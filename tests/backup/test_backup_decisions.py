@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.backup.decide.ends import told_moment
-from kafka_segments.backup.decide.verdicts import only_in_backup
-from kafka_segments.sources import kinds
+from kafka_segments.files.folders import kinds
+from kafka_segments.verbs.copies.backup.decide.ends import told_moment
+from kafka_segments.verbs.copies.backup.decide.verdicts import only_in_backup
 from rows_of import rows_of
 
 NS_A_MS = 1_000_000

@@ -10,9 +10,14 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_segments.backup.decide.ends import MARGIN_MS, Moment, dated_logs, judged_ends
-from kafka_segments.backup.decide.verdicts import missing_logs
 from kafka_segments.cli import cli
+from kafka_segments.verbs.copies.backup.decide.ends import (
+    MARGIN_MS,
+    Moment,
+    dated_logs,
+    judged_ends,
+)
+from kafka_segments.verbs.copies.backup.decide.verdicts import missing_logs
 from log_copies import (
     CLOCK_MS,
     Batch,

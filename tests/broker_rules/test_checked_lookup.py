@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from drawn_logs import BASE, Counted, Files, drawn_log, index_files, recovered
-from kafka_segments.broker_rules.checked_lookup import CheckedLookup
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.index_ends import IndexFiles
-from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.search.first_record import FirstRecordFinder
+from kafka_segments.kafka.broker_rules.checked_lookup import CheckedLookup
+from kafka_segments.kafka.index.index_ends import IndexFiles
+from kafka_segments.kafka.index.offset_index import encode_offset_index
+from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 from log_reading import reader_of
 from plain_decoder import PlainRecord, plain_records
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.broker_rules.foreign_files import foreign_file, foreign_reason, told_of
+from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason, told_of
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kafka_segments.broker_rules.group_records import group_record_rules
-from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.generated.messages import GROUPS
+from kafka_segments.kafka.broker_rules.group_records import group_record_rules
+from kafka_segments.kafka.broker_rules.versions import parse_version
+from kafka_segments.kafka.messages.messages import GROUPS
 
 COMMITS_AND_GROUPS, CONSUMER_GROUPS = set(range(3)), set(range(3, 9))
 SHARE_GROUPS, STREAMS_GROUPS = set(range(10, 17)), {17, 19, 20, 21, 22, 23}

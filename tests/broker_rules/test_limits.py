@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_referee import Referee
-from kafka_segments.broker_rules.limits import (
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.broker_rules.limits import (
     index_limits,
     most_offset_entries,
     sufficient_index_bytes,
 )
-from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
 from kafka_segments.settings import Settings
 from log_reading import reader_of
 from strategies import DatedLog, dated_logs, example_e1

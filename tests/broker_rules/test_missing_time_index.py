@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.broker_rules.missing_time_index import (
+from kafka_segments.kafka.broker_rules.missing_time_index import (
     Kip33Text,
     MissingTimeIndex,
     Release,
@@ -10,7 +10,7 @@ from kafka_segments.broker_rules.missing_time_index import (
     kip33_missing_time_index,
     on_missing_time_index,
 )
-from kafka_segments.index.kip33_index import WithoutTimestamps
+from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
 
 
 @pytest.mark.parametrize(

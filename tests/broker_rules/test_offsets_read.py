@@ -2,14 +2,14 @@
 
 import pytest
 
-from kafka_segments.broker_rules.consumer_groups import (
+from kafka_segments.engine.tables.group_offsets import groups_not_known, partitions_not_read
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.broker_rules.consumer_groups import (
     OffsetsRead,
     group_partition,
     unread_partition,
 )
-from kafka_segments.errors import UsageError
-from kafka_segments.tables.group_offsets import groups_not_known, partitions_not_read
-from kafka_segments.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
 ALL = OffsetsRead(frozenset(range(4)), 4)
 HALF = OffsetsRead(frozenset({group_partition("here", 4)}), 4)

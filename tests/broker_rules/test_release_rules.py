@@ -8,8 +8,8 @@ import itertools
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.roll.decide.rules import TIME_RULES, RollRules
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.roll.decide.rules import TIME_RULES, RollRules
 
 TIME_FIRST = ("retention_ms", "retention_bytes")
 RETENTION = [

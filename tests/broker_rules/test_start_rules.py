@@ -6,18 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.broker_rules.gaps import Gap, is_gap_told
-from kafka_segments.broker_rules.metadata_facts import CheckpointId, begins_anew
-from kafka_segments.broker_rules.start_effects import Effect, effect_at
-from kafka_segments.broker_rules.start_facts import Bad, Parsed, SegmentEnd, StartDir, StartLog
-from kafka_segments.broker_rules.start_files import check_meta, check_quorum_state
-from kafka_segments.broker_rules.start_logs import LogDecision
-from kafka_segments.broker_rules.start_node import decide_node
-from kafka_segments.broker_rules.start_rules import RULES
-from kafka_segments.broker_rules.start_state import NodeFacts
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.wire.checkpoints import EpochStart
-from kafka_segments.wire.names import FolderState
+from kafka_segments.kafka.broker_rules.gaps import Gap, is_gap_told
+from kafka_segments.kafka.broker_rules.metadata_facts import CheckpointId, begins_anew
+from kafka_segments.kafka.broker_rules.start_effects import Effect, effect_at
+from kafka_segments.kafka.broker_rules.start_facts import (
+    Bad,
+    Parsed,
+    SegmentEnd,
+    StartDir,
+    StartLog,
+)
+from kafka_segments.kafka.broker_rules.start_files import check_meta, check_quorum_state
+from kafka_segments.kafka.broker_rules.start_logs import LogDecision
+from kafka_segments.kafka.broker_rules.start_node import decide_node
+from kafka_segments.kafka.broker_rules.start_rules import RULES
+from kafka_segments.kafka.broker_rules.start_state import NodeFacts
+from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.wire.names import FolderState
 from start_page import table
 
 DOCS = Path(__file__).parents[2] / "docs" / "start.md"

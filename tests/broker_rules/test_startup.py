@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.broker_rules.startup import StartupPlan, lost_by_a_cut, plan_startup
+from kafka_segments.kafka.broker_rules.startup import StartupPlan, lost_by_a_cut, plan_startup
 from strategies import v2_batch
 
 ROUNDS = int(os.environ.get("REFEREE_PARTITIONS", "60"))

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Answer, Referee
-from kafka_segments.broker_rules.limits import index_limits
-from kafka_segments.broker_rules.truncation import (
+from kafka_segments.kafka.broker_rules.limits import index_limits
+from kafka_segments.kafka.broker_rules.truncation import (
     TruncatedLog,
     TruncatedSegment,
     truncate_log,
     truncate_segment,
 )
-from kafka_segments.index.offset_index import decode_offset_index, encode_offset_index
-from kafka_segments.index.time_index import decode_time_index, encode_time_index
+from kafka_segments.kafka.index.offset_index import decode_offset_index, encode_offset_index
+from kafka_segments.kafka.index.time_index import decode_time_index, encode_time_index
 from log_reading import batches_of, recovered
 from strategies import example_e1, v2_batch
 

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.summary import BuildSummary
-from kafka_segments.compact import run
-from kafka_segments.compact.run import CompactOptions, CompactSummary, run_compact
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.storage.kept_files import undo
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.files.storage.kept_files import undo
+from kafka_segments.verbs.change.compact import run
+from kafka_segments.verbs.change.compact.run import CompactOptions, CompactSummary, run_compact
+from kafka_segments.verbs.scan.summary import BuildSummary
 from ready_builds import LentBuild, ReadyBuild
 from stored_builds import build_few, rows_few
 

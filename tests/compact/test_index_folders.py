@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.compact.decide.index_folders import (
+from kafka_segments.console.not_known import noting
+from kafka_segments.engine.sources.missing import no_segments
+from kafka_segments.errors import UsageError
+from kafka_segments.verbs.change.compact.decide.index_folders import (
     check_builds,
     is_compacted,
     only_builds_into,
     segments_by_folder,
 )
-from kafka_segments.compact.run import _partition_folders, _told_if_none
-from kafka_segments.console.not_known import noting
-from kafka_segments.errors import UsageError
-from kafka_segments.sources.missing import no_segments
+from kafka_segments.verbs.change.compact.run import _partition_folders, _told_if_none
 from rows_of import rows_of
 
 

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kafka_segments.broker_rules.lookups import lookup_timestamp
-from kafka_segments.compact.decide.thinning import IndexBytes, compact_files, trim
-from kafka_segments.index.offset_index import (
+from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
+from kafka_segments.kafka.index.offset_index import (
     decode_offset_index,
     encode_offset_index,
     lookup_offset,
 )
-from kafka_segments.index.segment import Entries
-from kafka_segments.index.time_index import decode_time_index, encode_time_index
+from kafka_segments.kafka.index.segment import Entries
+from kafka_segments.kafka.index.time_index import decode_time_index, encode_time_index
+from kafka_segments.verbs.change.compact.decide.thinning import IndexBytes, compact_files, trim
 
 BASE = 1_000
 Batch = tuple[int, int, int]  # last offset, position, greatest timestamp

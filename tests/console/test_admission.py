@@ -1,7 +1,7 @@
 """The limits that forensics goes by where none are given."""
 
-from kafka_segments.forensics.decide import Admission
 from kafka_segments.settings import Settings
+from kafka_segments.verbs.find.forensics.decide import Admission
 
 
 def test_limits_that_are_left_out_are_the_brokers_defaults() -> None:

@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 from kafka_segments.cli import cli
 from kafka_segments.console.early import local_path, require_source
 from kafka_segments.console.strict_options import Command
+from kafka_segments.engine.spark.java import feature_release, find_java, java_version, require_java
 from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.spark.java import feature_release, find_java, java_version, require_java
 
 READERS = (
     ["report", "--out", "page.html"],

@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 
 from kafka_segments.cli import cli
 from kafka_segments.console.strict_options import Command
-from kafka_segments.tables import catalog
+from kafka_segments.engine.tables import catalog
 
 SLOW = ("great_expectations", "numba", "pandas", "pyspark", "sqlglot")
 SAID = ("kafka-segments: ", "Error: ", "would read ")

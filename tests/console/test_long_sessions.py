@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_segments.cli import cli
-from kafka_segments.tables.catalog import LOGS, RUNS, SEGMENTS
+from kafka_segments.engine.tables.catalog import LOGS, RUNS, SEGMENTS
 
 BY_TABLES = {
     "compact": "--dry-run",
@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         raise _AskedError
         yield
 
-    monkeypatch.setattr("kafka_segments.spark.session.spark_session", session)
+    monkeypatch.setattr("kafka_segments.engine.spark.session.spark_session", session)
     return found
 
 
@@ -61,7 +61,7 @@ def _run(words: str, *options: object) -> None:
 def test_verbs_over_large_tables_ask_for_long_sessions(
     verb: str, *, is_much: bool, asked: list[bool], warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_segments.tables.sizes.holds_much", lambda _: is_much)
+    monkeypatch.setattr("kafka_segments.engine.tables.sizes.holds_much", lambda _: is_much)
 
     _run(verb, *BY_TABLES[verb].split(), "--warehouse", warehouse)
 

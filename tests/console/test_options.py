@@ -7,8 +7,8 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.cli import cli
+from kafka_segments.kafka.broker_rules.versions import parse_version
 
 
 def _walk(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[tuple]:

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from kafka_segments.cli import cli
 from kafka_segments.console.options import run
 from kafka_segments.console.strict_options import Command
+from kafka_segments.engine.spark.jvm_lines import JvmLines
 from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.spark.jvm_lines import JvmLines
 
 
 def _verb(act: Any) -> click.Command:

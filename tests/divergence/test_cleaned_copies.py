@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 from kafka_referee import Referee
-from kafka_segments.divergence.decide.copies import DifferenceKind
+from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
 from log_copies import CLOCK_MS, LogCopy, compared
 from sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
 from strategies import TRANSACTIONAL, v2_batch, v2_record

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.divergence.cleanup_policies import CleanupPolicies
-from kafka_segments.divergence.policy_options import load_policies
-from kafka_segments.tables import catalog
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_in_tables import NoMetadataError
+from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
+from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
+from kafka_segments.verbs.copies.divergence.policy_options import load_policies
 from log_copies import Batch, rolled
 from log_folders import write_copies
 from metadata_logs import config, log_bytes, log_dir, partition, topic, uuid_text

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import DifferenceKind
-from kafka_segments.segments.converter import SegmentConverter
-from kafka_segments.wire import batches as wire
+from kafka_segments.files.segments.converter import SegmentConverter
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
 from log_copies import LogCopy, compared, flipped
 from log_reading import batches_of, reader_of
 from sound_logs import STYLES, LogSegment, sound_log

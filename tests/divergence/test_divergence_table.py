@@ -5,12 +5,12 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.backup.decide.ends import Moment
-from kafka_segments.backup.report import print_backup
-from kafka_segments.backup.run import Verified
-from kafka_segments.divergence.read_copies import ReadCopies
-from kafka_segments.divergence.report import print_divergence
-from kafka_segments.divergence.run import Compared
+from kafka_segments.verbs.copies.backup.decide.ends import Moment
+from kafka_segments.verbs.copies.backup.report import print_backup
+from kafka_segments.verbs.copies.backup.run import Verified
+from kafka_segments.verbs.copies.divergence.read_copies import ReadCopies
+from kafka_segments.verbs.copies.divergence.report import print_divergence
+from kafka_segments.verbs.copies.divergence.run import Compared
 from rows_of import rows_of
 
 _ROWS = (

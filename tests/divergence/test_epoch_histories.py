@@ -4,10 +4,15 @@ import random
 
 import pytest
 
-from kafka_segments.divergence.decide.compaction import Compaction
-from kafka_segments.divergence.decide.copies import Copy, DifferenceKind, Divergence, HeldEpoch
-from kafka_segments.divergence.decide.epochs import wrong_epochs
-from kafka_segments.divergence.decide.logs import compare_log
+from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
+from kafka_segments.verbs.copies.divergence.decide.copies import (
+    Copy,
+    DifferenceKind,
+    Divergence,
+    HeldEpoch,
+)
+from kafka_segments.verbs.copies.divergence.decide.epochs import wrong_epochs
+from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from log_copies import LogCopy, compared, cut_epochs, drawn_log, epochs_of, forked, rolled
 
 ROUNDS = 10

@@ -7,8 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import Copy, CopyPiece, DifferenceKind, Divergence
-from kafka_segments.divergence.decide.logs import compare_log
+from kafka_segments.verbs.copies.divergence.decide.copies import (
+    Copy,
+    CopyPiece,
+    DifferenceKind,
+    Divergence,
+)
+from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from log_copies import (
     Batch,
     LogCopy,

@@ -5,9 +5,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafka_segments.divergence.decide.compaction import Compaction
-from kafka_segments.divergence.decide.copies import UNBOUNDED, Copy, DifferenceKind, Divergence
-from kafka_segments.divergence.decide.keyed import Keyed
+from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
+from kafka_segments.verbs.copies.divergence.decide.copies import (
+    UNBOUNDED,
+    Copy,
+    DifferenceKind,
+    Divergence,
+)
+from kafka_segments.verbs.copies.divergence.decide.keyed import Keyed
 from log_copies import (
     HOLES,
     Batch,

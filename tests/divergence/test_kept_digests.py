@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
-from kafka_segments.tables.schemas import schema
+from kafka_segments.engine.tables.schemas import schema
 from log_copies import drawn_log, flipped, rolled
 from log_folders import write_copies
 

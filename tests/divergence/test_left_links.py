@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from kafka_segments.divergence.read_copies import told_link
-from kafka_segments.sources.kinds import NOT_FOLLOWED
-from kafka_segments.sources.source_folder import list_source_folder
+from kafka_segments.files.folders.kinds import NOT_FOLLOWED
+from kafka_segments.files.folders.source_folder import list_source_folder
+from kafka_segments.verbs.copies.divergence.read_copies import told_link
 
 
 def test_a_link_is_told_with_where_it_leads_and_what_that_means(tmp_path: Path) -> None:

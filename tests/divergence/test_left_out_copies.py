@@ -14,7 +14,7 @@ import pytest
 
 from copy_faults import ALONE, FAULTS, happen
 from faulty_copies import BASES, drawn_case, harmless
-from kafka_segments.divergence.decide.copies import Divergence
+from kafka_segments.verbs.copies.divergence.decide.copies import Divergence
 from log_copies import LogCopy, compared
 
 FEW, MANY = 5, len(FAULTS)

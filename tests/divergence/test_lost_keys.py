@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import DifferenceKind, Divergence
-from kafka_segments.divergence.decide.keyed import Keyed
-from kafka_segments.divergence.decide.lost_keys import Lost, Missing, lost_records
+from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind, Divergence
+from kafka_segments.verbs.copies.divergence.decide.keyed import Keyed
+from kafka_segments.verbs.copies.divergence.decide.lost_keys import Lost, Missing, lost_records
 from log_copies import Batch, LogCopy, compared, flipped, forked, recompressed, rolled
 from plain_compaction import Replica, Topic, lived
 

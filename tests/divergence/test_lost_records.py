@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_tools import KafkaTools
 from kraft_cluster import DIRECTORIES, NODES, KraftCluster
 from losing_cluster import (

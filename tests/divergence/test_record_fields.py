@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_segments.divergence.decide.copies import DifferenceKind
+from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
 from log_copies import (
     CLOCK_MS,
     Batch,

@@ -2,7 +2,7 @@
 
 import random
 
-from kafka_segments.divergence.decide.spans import Spans
+from kafka_segments.verbs.copies.divergence.decide.spans import Spans
 
 
 def test_batches_meet_the_ranges_that_share_an_offset_with_them(seed: int) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kafka_segments.divergence.decide.usable_copies import broker_ids
 from kafka_segments.errors import UsageError
+from kafka_segments.verbs.copies.divergence.decide.usable_copies import broker_ids
 
 
 def test_a_copy_is_of_the_broker_that_it_notes_or_else_is_named_by() -> None:

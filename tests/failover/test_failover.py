@@ -10,17 +10,17 @@ from pyspark.sql import SparkSession
 
 from filled_tables import fill
 from kafka_referee import Referee
-from kafka_segments.failover.run import (
+from kafka_segments.engine.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.engine.tables.catalog import METADATA_CONFIGS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.record_limits import read_record_limits
+from kafka_segments.verbs.find.failover.run import (
     FailoverOptions,
     RestoreOptions,
     run_failover,
     run_restore,
 )
-from kafka_segments.search.log_tables import LogChoice
-from kafka_segments.spark.few_rows import few_rows, has_few_rows
-from kafka_segments.tables.catalog import METADATA_CONFIGS
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.record_limits import read_record_limits
+from kafka_segments.verbs.find.search.log_tables import LogChoice
 from plain_decoder import plain_records
 from stored_builds import build_few
 from strategies import GZIP, v2_batch

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.failover.decide import (
+from kafka_segments.verbs.find.failover.decide import (
     ask_other_cluster,
     in_doubt,
     plan_failover,

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.forensics.decide import (
+from kafka_segments.verbs.find.forensics.decide import (
     Admission,
     find_unread,
     judge_timestamps,

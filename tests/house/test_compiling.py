@@ -13,7 +13,7 @@ from conftest import LIBRARY
 from other_user import USER, give, open_folder, require_other_user, run_as_other
 
 CHECKSUM = (
-    "from kafka_segments.wire.crc import _crc32c, crc32c;"
+    "from kafka_segments.kafka.wire.crc import _crc32c, crc32c;"
     "assert crc32c(b'123456789') == 0xE3069283;"
     "print(sum(_crc32c.stats.cache_hits.values()))"
 )
@@ -25,7 +25,7 @@ def folder() -> Iterator[Path]:
     """A folder with the package, both owned by root, and one that the other user may write to."""
     require_other_user()
     with open_folder(Path("/tmp")) as folder:
-        rooms = ("__init__.py", "release.py", "errors.py", "compiling.py", "wire")
+        rooms = ("__init__.py", "release.py", "errors.py", "compiling.py", "kafka")
         for name in rooms:
             source = LIBRARY / "kafka_segments" / name
             target = folder / "lib" / "kafka_segments" / name

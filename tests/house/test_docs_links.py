@@ -101,10 +101,12 @@ def test_the_index_of_the_docs_has_every_page() -> None:
     assert sorted(page for page in pages if f"]({page}" not in index) == []
 
 
-@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md"])
-def test_the_map_of_the_files_has_every_room(page: str) -> None:
-    text = (ROOT / page).read_text("utf-8")
-    rooms = {path.parent.name for path in (LIBRARY / "kafka_segments").glob("*/*.py")}
+def test_the_map_of_the_files_has_every_room() -> None:
+    text = (ROOT / "docs" / "design.md").read_text("utf-8")
+    library = LIBRARY / "kafka_segments"
+    files = [path.relative_to(library) for path in library.rglob("*.py")]
+    folders = {file.parent for file in files if file.name != "__init__.py"} - {Path()}
+    rooms = {folder.as_posix() for folder in folders if folder.name != "decide"}
 
     assert sorted(room for room in rooms if f"`{room}/`" not in text) == []
 
@@ -136,5 +138,5 @@ def test_a_verb_is_in_the_readme_and_is_a_job(verb: str) -> None:
         rf"^\| \[`{verb}`\]\(docs/", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
     )
     assert verb in WITHOUT_JOB or any(
-        f"kafka_segments.{verb}.command import {verb}\n" in job for job in jobs
+        re.search(rf"kafka_segments\.verbs\.[a-z.]+\.command import {verb}\n", job) for job in jobs
     )

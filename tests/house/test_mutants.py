@@ -26,16 +26,19 @@ def outer(a, b):
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    (tmp_path / "wire").mkdir()
-    (tmp_path / "wire" / "one.py").write_text(SOURCE)
-    (tmp_path / "wire" / "two.py").write_text(
-        "from kafka_segments.wire.one import LIMIT, inner\n\ndef user(x):\n    return inner(x)\n"
+    (tmp_path / "kafka" / "wire").mkdir(parents=True)
+    (tmp_path / "kafka" / "wire" / "one.py").write_text(SOURCE)
+    (tmp_path / "kafka" / "wire" / "two.py").write_text(
+        "from kafka_segments.kafka.wire.one import LIMIT, inner\n\n"
+        "def user(x):\n    return inner(x)\n"
     )
     return tmp_path
 
 
 def test_what_has_an_effect_is_changed_and_nothing_else(package: Path) -> None:
-    found = {(m.line, m.after) for m in mutants_of(package, ("wire",)) if m.path == "wire/one.py"}
+    found = {
+        (m.line, m.after) for m in mutants_of(package, ("wire",)) if m.path == "kafka/wire/one.py"
+    }
 
     assert found == {
         (2, "LIMIT = 6"),
@@ -55,7 +58,7 @@ def test_what_has_an_effect_is_changed_and_nothing_else(package: Path) -> None:
 
 
 def test_a_change_is_of_its_place_alone_and_its_name_outlives_others(package: Path) -> None:
-    path = package / "wire" / "one.py"
+    path = package / "kafka" / "wire" / "one.py"
     before = {m.key: m for m in mutants_of(package, ("wire",))}
 
     path.write_text("# é\n" + SOURCE.replace("LIMIT = 7", "LIMIT = 9"))
@@ -69,32 +72,35 @@ def test_a_change_is_of_its_place_alone_and_its_name_outlives_others(package: Pa
 def test_who_is_seen_to_run_a_compiled_function(package: Path) -> None:
     sources = Sources(package)
 
-    assert sources.that_run("wire/one.py", "inner") == {"wire/two.py:user"}
-    assert sources.that_run("wire/one.py", "outer") == {"wire/one.py:outer"}
-    importers = {"wire/one.py:outer", "wire/two.py:user"}
-    assert sources.that_run("wire/one.py", "") == {"wire/one.py:", *importers}
-    assert sources.compiled_with("wire/two.py") == set()
-    assert sources.compiled_with("wire/one.py") == {"wire/one.py"}
+    assert sources.that_run("kafka/wire/one.py", "inner") == {"kafka/wire/two.py:user"}
+    assert sources.that_run("kafka/wire/one.py", "outer") == {"kafka/wire/one.py:outer"}
+    importers = {"kafka/wire/one.py:outer", "kafka/wire/two.py:user"}
+    assert sources.that_run("kafka/wire/one.py", "") == {"kafka/wire/one.py:", *importers}
+    assert sources.compiled_with("kafka/wire/two.py") == set()
+    assert sources.compiled_with("kafka/wire/one.py") == {"kafka/wire/one.py"}
 
 
 def test_all_that_emits_code_runs_with_who_is_compiled_with_it(package: Path) -> None:
-    (package / "wire" / "three.py").write_text(
+    (package / "kafka" / "wire" / "three.py").write_text(
         "@intrinsic\ndef load(array):\n    def codegen():\n        return Folder().fold()\n"
         "    return codegen\n\n"
         "class Folder:\n    def __init__(self):\n        self.at = 1\n\n"
         "    def fold(self):\n        return self.at\n"
     )
-    (package / "wire" / "four.py").write_text(
-        "from kafka_segments.wire.three import load\n\n"
+    (package / "kafka" / "wire" / "four.py").write_text(
+        "from kafka_segments.kafka.wire.three import load\n\n"
         "@njit\ndef reads(x):\n    return load(x)\n\ndef caller(x):\n    return reads(x)\n"
     )
 
     sources = Sources(package)
 
     for function in ("load", "load.codegen", "Folder.__init__", "Folder.fold"):
-        assert f"wire/three.py:{function}" in sources.compiled
-        assert sources.that_run("wire/three.py", function) == {"wire/four.py:caller"}
-    assert sources.compiled_with("wire/three.py") == {"wire/three.py", "wire/four.py"}
+        assert f"kafka/wire/three.py:{function}" in sources.compiled
+        assert sources.that_run("kafka/wire/three.py", function) == {"kafka/wire/four.py:caller"}
+    assert sources.compiled_with("kafka/wire/three.py") == {
+        "kafka/wire/three.py",
+        "kafka/wire/four.py",
+    }
 
 
 def test_the_table_tells_what_became_of_each_group(

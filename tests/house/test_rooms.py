@@ -24,6 +24,9 @@ OTHERWISE = {
 }
 """Where a verb, a subcommand or a function differs from the rules below, and why."""
 
+NAMED = {"scan": "build"}
+"""Verbs whose rooms have other names: tools take a folder ``build`` for their output."""
+
 FURTHER = ([], ["caches"], ["grid"], ["tell"], ["caches", "tell"])
 
 
@@ -31,13 +34,15 @@ class Command(NamedTuple):
     """What is typed, and where it lies.
 
     Attributes:
+        verb: What its room is named after; of ``verbs/scan`` it is ``build``.
         room: The folder of its verb.
         part: What its file is named after, behind ``command``: ``_plan`` of ``command_plan.py``.
         name: That of its function.
         is_own: It is what the verb does by itself.
     """
 
-    room: str
+    verb: str
+    room: Path
     part: str
     name: str
     is_own: bool
@@ -49,19 +54,20 @@ def _commands(group: click.Group) -> Iterator[Command]:
             yield from _commands(command)
             continue
         assert command.callback is not None
-        _, room, file = command.callback.__module__.split(".")
-        name = command.callback.__name__
-        is_own = name in (room, getattr(group, "default", None)) or f"{room} {name}" in OTHERWISE
-        yield Command(room, file.removeprefix("command"), name, is_own)
+        *rooms, file = command.callback.__module__.split(".")[1:]
+        verb, name = NAMED.get(rooms[-1], rooms[-1]), command.callback.__name__
+        is_own = name in (verb, getattr(group, "default", None)) or f"{verb} {name}" in OTHERWISE
+        yield Command(verb, LIB.joinpath(*rooms), file.removeprefix("command"), name, is_own)
 
 
-COMMANDS = [command for command in _commands(cli) if command.room not in OTHERWISE]
-VERBS = sorted({command.room for command in COMMANDS})
+COMMANDS = [command for command in _commands(cli) if command.verb not in OTHERWISE]
+ROOMS = {command.verb: command.room for command in COMMANDS}
+VERBS = sorted(ROOMS)
 
 
-def _public(room: str, files: str) -> dict[str, ast.FunctionDef]:
+def _public(room: Path, files: str) -> dict[str, ast.FunctionDef]:
     """Return the public functions of some files of a room, by name."""
-    trees = [ast.parse(file.read_text("utf-8")) for file in (LIB / room).glob(files)]
+    trees = [ast.parse(file.read_text("utf-8")) for file in room.glob(files)]
     functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
     return {node.name: node for node in functions if not node.name.startswith("_")}
 
@@ -72,26 +78,26 @@ def _positional(function: ast.FunctionDef) -> list[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_has_a_command_a_run_a_report_and_decisions(verb: str) -> None:
-    names = {path.stem.partition("_")[0] for path in (LIB / verb).iterdir()}
+    names = {path.stem.partition("_")[0] for path in ROOMS[verb].iterdir()}
 
     assert {"command", "run", "report", "decide"} <= names
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.room}-{command.name}")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.verb}-{command.name}")
 def test_a_command_is_run_and_printed_by_functions_of_its_name(command: Command) -> None:
     """``run_x`` runs ``x``; ``run_x.py`` and ``report_x.py`` stand beside ``command_x.py``."""
-    room, part, name, is_own = command
+    verb, room, part, name, is_own = command
 
-    assert f"run_{room if is_own else name}" in _public(room, "run*.py")
-    assert (LIB / room / f"run{part}.py").is_file()
-    assert f"print{part or f'_{room}'}" in _public(room, f"report{part}.py")
+    assert f"run_{verb if is_own else name}" in _public(room, "run*.py")
+    assert (room / f"run{part}.py").is_file()
+    assert f"print{part or f'_{verb}'}" in _public(room, f"report{part}.py")
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
     entries = {
         name: function
-        for name, function in _public(verb, "run*.py").items()
+        for name, function in _public(ROOMS[verb], "run*.py").items()
         if name.startswith("run_")
     }
 
@@ -104,7 +110,7 @@ def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_prints_says_so_by_its_name(verb: str) -> None:
-    for name, function in _public(verb, "report*.py").items():
+    for name, function in _public(ROOMS[verb], "report*.py").items():
         text = "".join(map(ast.unparse, function.body))
         writes = any(how in text for how in ("sys.std", "console()", "print_", "say("))
         assert name.startswith("print_") == writes, name
@@ -112,7 +118,7 @@ def test_what_prints_says_so_by_its_name(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_decisions_return_what_turns_one_frame_into_another(verb: str) -> None:
-    text = "".join(file.read_text("utf-8") for file in (LIB / verb).rglob("*.py"))
+    text = "".join(file.read_text("utf-8") for file in ROOMS[verb].rglob("*.py"))
 
     assert "Callable[[DataFrame], DataFrame]" not in text  # ``Transform`` is its name
 
@@ -128,8 +134,10 @@ def test_every_decision_lies_where_its_rules_and_its_mutants_are_held() -> None:
 
 
 def test_the_exceptions_are_of_what_there_is() -> None:
-    rooms = {command.room for command in _commands(cli)}
-    names = {f"{command.room} {command.name}" for command in _commands(cli)}
-    functions = {f"{room} {name}" for room in rooms for name in _public(room, "run*.py")}
+    rooms = {command.verb: command.room for command in _commands(cli)}
+    names = {f"{command.verb} {command.name}" for command in _commands(cli)}
+    functions = {
+        f"{verb} {name}" for verb, room in rooms.items() for name in _public(room, "run*.py")
+    }
 
-    assert OTHERWISE.keys() <= rooms | names | functions
+    assert OTHERWISE.keys() <= rooms.keys() | names | functions

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from built_alone import build_alone
-from kafka_segments.index import segment_walker
-from kafka_segments.index.log import RecoveryMode
-from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import SegmentRecovery
-from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.index.time_index import encode_time_index
-from kafka_segments.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.wire.crc import HAS_CPU_CRC
+from kafka_segments.kafka.index import segment_walker
+from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.offset_index import encode_offset_index
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import SegmentRecovery
+from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
 
 
 def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:

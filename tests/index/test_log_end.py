@@ -1,7 +1,7 @@
 """Where the headers of a segment are read without its records."""
 
-from kafka_segments.index.log_end import headers
-from kafka_segments.wire import batches as wire
+from kafka_segments.kafka.index.log_end import headers
+from kafka_segments.kafka.wire import batches as wire
 from log_reading import reader_of
 from strategies import v2_batch
 

@@ -6,9 +6,9 @@ import struct
 import numpy as np
 import pytest
 
-from kafka_segments.index import offset_ranges as ranges
-from kafka_segments.wire import batches as wire
-from kafka_segments.wire.header_layout import HEADER_BYTES
+from kafka_segments.kafka.index import offset_ranges as ranges
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.kafka.wire.header_layout import HEADER_BYTES
 from log_reading import batches_of
 from sound_logs import sound_log
 from strategies import empty_batch, v2_batch

@@ -6,12 +6,12 @@ import struct
 import numpy as np
 import pytest
 
-from kafka_segments.divergence.segment_ranges import SegmentRangeReader
-from kafka_segments.divergence.sound_batches import Stretch
-from kafka_segments.index import segment_walker
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import Ranges
+from kafka_segments.kafka.index import segment_walker
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import Ranges
+from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader
+from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
 from log_reading import fetched_of, reader_of
 from sound_logs import STYLES, sound_log
 from strategies import v2_batch

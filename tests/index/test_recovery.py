@@ -10,15 +10,15 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.index import segment_walker
-from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.producer_state import NewestBatch, ProducerState
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import Damage, DamageKind, SegmentRecovery
-from kafka_segments.index.time_index import encode_time_index
-from kafka_segments.index.transactions import AbortedTransaction
-from kafka_segments.wire.crc import HAS_CPU_CRC
+from kafka_segments.kafka.index import segment_walker
+from kafka_segments.kafka.index.offset_index import encode_offset_index
+from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerState
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import Damage, DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.index.transactions import AbortedTransaction
+from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
 from log_reading import fetched_of, reader_of
 from strategies import (
     CONTROL,

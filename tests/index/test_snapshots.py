@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.broker_rules.lookups import aborted_in
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.index.leader_epochs import (
+from kafka_segments.kafka.broker_rules.lookups import aborted_in
+from kafka_segments.kafka.index.leader_epochs import (
     encode_leader_epochs,
     fold_epochs,
     truncate_epochs_from_end,
     truncate_epochs_from_start,
 )
-from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
-from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
-from kafka_segments.index.transactions import (
+from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerEntry, ProducerState
+from kafka_segments.kafka.index.snapshots import decode_snapshot, encode_snapshot
+from kafka_segments.kafka.index.transactions import (
     AbortedTransaction,
     decode_transaction_index,
     encode_transaction_index,
 )
-from kafka_segments.wire.checkpoints import EpochStart, parse_leader_epochs
+from kafka_segments.kafka.wire.checkpoints import EpochStart, parse_leader_epochs
 from strategies import crc32c
 
 EXAMPLE = ProducerState(

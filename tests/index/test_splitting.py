@@ -2,10 +2,10 @@
 
 import pytest
 
-from kafka_segments.index import log_end
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.splitting import split_overflowed
+from kafka_segments.kafka.index import log_end
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.splitting import split_overflowed
 from log_reading import reader_of
 from strategies import v1_message
 

@@ -8,14 +8,14 @@ from pyspark.sql import SparkSession
 
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.tables.catalog import (
+from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     METADATA_CONFIGS,
     METADATA_PARTITIONS,
     METADATA_PROBLEMS,
     METADATA_TOPICS,
 )
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables.delta import Warehouse
 
 pytestmark = pytest.mark.spark
 

@@ -11,15 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from internal_histories import LivingLog, Stamp
 from internal_rows import rows_of_file
-from kafka_segments.internals import files, run
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, Reading, run_internals
-from kafka_segments.internals.tasks import read_records
-from kafka_segments.spark.few_rows import has_few_rows
-from kafka_segments.spark.packing import TellLoad
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.engine.spark.few_rows import has_few_rows
+from kafka_segments.engine.spark.packing import TellLoad
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals import files, run
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, Reading, run_internals
+from kafka_segments.verbs.find.internals.tasks import read_records
 from strategies import v2_batch
 
 pytestmark = pytest.mark.spark

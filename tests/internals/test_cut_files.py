@@ -11,7 +11,7 @@ import pytest
 
 from cluster_disks import internal_files
 from internal_rows import rows_of_file
-from kafka_segments.internals.decide.rows import TORN
+from kafka_segments.verbs.find.internals.decide.rows import TORN
 from plain_decoder import positions
 
 CUTS_A_FILE = int(os.environ.get("CUTS_A_FILE", "6"))

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 import group_logs as made
 from internal_rows import internal_frame, rows_of_log
 from kafka_referee import Referee
-from kafka_segments.broker_rules.group_records import group_record_rules
-from kafka_segments.broker_rules.versions import parse_version
 from kafka_segments.cli import cli
-from kafka_segments.generated.records import decode_internal
-from kafka_segments.internals.decide.groups import decide_groups
-from kafka_segments.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.broker_rules.group_records import group_record_rules
+from kafka_segments.kafka.broker_rules.versions import parse_version
+from kafka_segments.kafka.messages.records import decode_internal
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.decide.groups import decide_groups
 from plain_decoder import plain_records
 
 Rows = list[dict[str, Any]]

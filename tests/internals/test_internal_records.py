@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 import metadata_logs as made
-from kafka_segments.internals.files import parse_snapshot_name
-from kafka_segments.internals.tasks import Decoded, InternalReader, decode_row
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
-from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.files import parse_snapshot_name
+from kafka_segments.verbs.find.internals.tasks import Decoded, InternalReader, decode_row
 
 SCHEMA = to_arrow_schema(INTERNAL_RECORDS.schema)
 RECORDS = [

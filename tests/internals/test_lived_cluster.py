@@ -24,14 +24,14 @@ from cluster_disks import (
     producers_of,
 )
 from kafka_referee import Referee
-from kafka_segments.index.producer_state import NO_EPOCH
-from kafka_segments.internals.decide.rows import state_at
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.metadata_history import PROBLEMS
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.kafka.index.producer_state import NO_EPOCH
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.decide.rows import state_at
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kraft_cluster import let_live
 
 Rows = list[dict[str, Any]]

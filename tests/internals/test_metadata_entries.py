@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.internals.metadata_history import PROBLEMS, HistoryRow, MetadataHistory, Point
-from kafka_segments.internals.metadata_image import ENTRIES
+from kafka_segments.verbs.find.internals.metadata_history import (
+    PROBLEMS,
+    HistoryRow,
+    MetadataHistory,
+    Point,
+)
+from kafka_segments.verbs.find.internals.metadata_image import ENTRIES
 
 Record = tuple[str, dict[str, Any]]
 ACL = {

@@ -4,13 +4,19 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.internals.metadata_history import (
+from kafka_segments.verbs.find.internals.metadata_history import (
     PROBLEMS,
     HistoryRow,
     MetadataHistory,
     Point,
 )
-from kafka_segments.internals.metadata_image import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS
+from kafka_segments.verbs.find.internals.metadata_image import (
+    BROKERS,
+    CONFIGS,
+    FEATURES,
+    PARTITIONS,
+    TOPICS,
+)
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 A, B = "aaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbb"

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from kafka_segments.index.segment import Damage, DamageKind, unread_segment
-from kafka_segments.internals.decide.object_facts import (
+from kafka_segments.kafka.index.segment import Damage, DamageKind, unread_segment
+from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.wire.chunk_index import ChunkIndex
+from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX
+from kafka_segments.kafka.wire.segment_manifest import IndexPart, RemoteSegment, SegmentManifest
+from kafka_segments.verbs.find.internals.decide.object_facts import (
     HEADERS,
     MANIFESTS,
     NAMES,
     told_by_headers,
     told_by_manifest,
 )
-from kafka_segments.wire.checkpoints import EpochStart
-from kafka_segments.wire.chunk_index import ChunkIndex
-from kafka_segments.wire.names import TXN_INDEX_SUFFIX
-from kafka_segments.wire.segment_manifest import IndexPart, RemoteSegment, SegmentManifest
 
 BY_NAMES = {"source": NAMES, "start_offset": 100, "size_bytes": None}
 ROW: dict[str, Any] = {"base_offset": 100, "log_bytes": 60, "found": BY_NAMES, "problem": None}

@@ -21,20 +21,20 @@ from cluster_disks import (
 )
 from internal_rows import internal_frame, rows_of_file, rows_of_log
 from kafka_referee import Referee
-from kafka_segments.broker_rules.group_records import group_record_rules
-from kafka_segments.broker_rules.versions import parse_version
-from kafka_segments.generated.consumer_protocol import with_members_read
-from kafka_segments.generated.layout import ZERO_UUID
-from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.internals.decide.groups import FAILS, LOADS, SKIPS, decide_groups
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.metadata_history import PROBLEMS
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.metadata_configs import read_metadata_configs
-from kafka_segments.tables.metadata_in_tables import clusters_with_metadata
-from kafka_segments.tables.metadata_topics import read_metadata_topics
-from kafka_segments.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
+from kafka_segments.engine.tables.metadata_in_tables import clusters_with_metadata
+from kafka_segments.engine.tables.metadata_topics import read_metadata_topics
+from kafka_segments.kafka.broker_rules.group_records import group_record_rules
+from kafka_segments.kafka.broker_rules.versions import parse_version
+from kafka_segments.kafka.messages.consumer_protocol import with_members_read
+from kafka_segments.kafka.messages.layout import ZERO_UUID
+from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.decide.groups import FAILS, LOADS, SKIPS, decide_groups
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 
 RELEASES = ("2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1", "3.9.1")
 WITH_KRAFT = RELEASES[1:]

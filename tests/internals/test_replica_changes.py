@@ -5,9 +5,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.internals.decide.changes import decide_changes, steps_of
-from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
+from kafka_segments.verbs.find.internals.decide.changes import decide_changes, steps_of
 
 # Most columns are null here.
 SCHEMA = StructType([StructField(one.name, one.dataType) for one in METADATA_PARTITIONS.schema])

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.internals.decide.state_logs import unread_lines
-from kafka_segments.internals.decide.transactions import (
+from kafka_segments.verbs.find.internals.decide.state_logs import unread_lines
+from kafka_segments.verbs.find.internals.decide.transactions import (
     ask_for_first,
     coordinators_say,
     decide_transactions,
@@ -23,10 +23,13 @@ from kafka_segments.internals.decide.transactions import (
     with_held_bytes,
     with_producers,
 )
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
-from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.find.internals.run_transactions import (
+    TransactionsOptions,
+    run_transactions,
+)
+from kafka_segments.verbs.find.search.log_tables import LogChoice
 from plain_decoder import plain_records
 from rows_of import rows_of
 from stored_builds import build

@@ -10,9 +10,14 @@ from pyspark.sql import SparkSession
 
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.generated.records import SHARES_TOPIC
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_PARTITIONS, SEGMENTS
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOGS,
+    METADATA_PARTITIONS,
+    SEGMENTS,
+)
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.kafka.messages.records import SHARES_TOPIC
 
 pytestmark = pytest.mark.spark
 

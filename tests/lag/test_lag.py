@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from kafka_referee import Referee
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.lag.decide.commits import decide_lag
-from kafka_segments.lag.run import LagOptions, run_lag
-from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.verbs.find.lag.decide.commits import decide_lag
+from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
+from kafka_segments.verbs.find.search.log_tables import LogChoice
 from stored_builds import build_few
 from strategies import CONTROL, TRANSACTIONAL, v2_batch
 

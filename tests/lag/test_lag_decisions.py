@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.lag.decide.commits import (
+from kafka_segments.verbs.find.lag.decide.commits import (
     ask_for_end,
     decide_commits,
     decide_lag,

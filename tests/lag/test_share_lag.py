@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 from cluster_disks import metadata_rows
 from internal_rows import internal_frame, rows_of_log
 from kafka_segments.cli import cli
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.lag.decide.share import (
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.find.lag.decide.share import (
     decide_share_lag,
     decide_share_states,
     with_log_ends,
     with_topic_names,
 )
-from kafka_segments.wire.names import METADATA_TOPIC
 from rows_of import rows_of
 from stored_builds import build
 

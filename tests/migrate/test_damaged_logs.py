@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.migrate.decide.actions import SegmentAction
-from kafka_segments.migrate.log_staging import LogToStage, finish_log
-from kafka_segments.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.migrate.segment_proof import SegmentProver
-from kafka_segments.migrate.segment_staging import SegmentStager
-from kafka_segments.migrate.segment_survey import SegmentSurveyor
-from kafka_segments.migrate.staged_log import StagedLog
+from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
+from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
+from kafka_segments.verbs.change.migrate.segment_proof import SegmentProver
+from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
+from kafka_segments.verbs.change.migrate.segment_survey import SegmentSurveyor
+from kafka_segments.verbs.change.migrate.staged_log import StagedLog
 from killed_staging import planned
 
 REFEREE_NOW_MS = 1_700_003_600_000

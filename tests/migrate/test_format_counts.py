@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.migrate.format_counter import FormatCount, FormatCounter
+from kafka_segments.verbs.change.migrate.format_counter import FormatCount, FormatCounter
 from log_reading import reader_of
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
 

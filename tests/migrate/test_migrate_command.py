@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafka_segments.migrate.command import migrate
+from kafka_segments.verbs.change.migrate.command import migrate
 
 
 def _refused(*arguments: object) -> str:

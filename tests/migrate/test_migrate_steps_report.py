@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_segments.migrate.command_steps import exit_status
-from kafka_segments.migrate.log_step import LogStep
-from kafka_segments.migrate.report_steps import print_steps
-from kafka_segments.tables.outcomes import Outcome
+from kafka_segments.engine.tables.outcomes import Outcome
+from kafka_segments.verbs.change.migrate.command_steps import exit_status
+from kafka_segments.verbs.change.migrate.log_step import LogStep
+from kafka_segments.verbs.change.migrate.report_steps import print_steps
 
 
 def _steps() -> Iterator[LogStep]:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.errors import NoSpaceError, UsageError
-from kafka_segments.index.kip33_index import WithoutTimestamps
-from kafka_segments.migrate.log_step import LogStep
-from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.run_plan import MigrationOptions, run_plan
-from kafka_segments.migrate.run_steps import Migration
-from kafka_segments.migrate.status import status_without_spark
-from kafka_segments.spark.few_rows import few_rows
+from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
+from kafka_segments.verbs.change.migrate.log_step import LogStep
+from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
+from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
+from kafka_segments.verbs.change.migrate.run_steps import Migration
+from kafka_segments.verbs.change.migrate.status import status_without_spark
 from plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789
@@ -243,7 +243,7 @@ def _check_that_staging_asks_for_room(
     migration: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("kafka_segments.storage.space.free_bytes", lambda _: 100)
+        patch.setattr("kafka_segments.files.storage.space.free_bytes", lambda _: 100)
         with pytest.raises(NoSpaceError, match=r"are to be written .* 100 are free"):
             migration.stage()
     assert not (tmp_path / "aside").exists()

@@ -6,20 +6,20 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.migrate.decide.actions import SegmentAction
-from kafka_segments.migrate.decide.inventory import is_counted_again
-from kafka_segments.migrate.decide.listing import staged_root, with_listing_problems
-from kafka_segments.migrate.decide.obstacles import obstacles_of_settings
-from kafka_segments.migrate.decide.plan import decide_migration, with_whole_logs
-from kafka_segments.migrate.decide.steps import (
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
+from kafka_segments.verbs.change.migrate.decide.inventory import is_counted_again
+from kafka_segments.verbs.change.migrate.decide.listing import staged_root, with_listing_problems
+from kafka_segments.verbs.change.migrate.decide.obstacles import obstacles_of_settings
+from kafka_segments.verbs.change.migrate.decide.plan import decide_migration, with_whole_logs
+from kafka_segments.verbs.change.migrate.decide.steps import (
     latest_steps,
     staged_bytes,
     with_outcomes,
     with_proof_problems,
     with_refusals,
 )
-from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from rows_of import frame
 
 KEEP, INDEXES, CONVERT, CUT, REFUSE = (action.value for action in SegmentAction)

@@ -12,20 +12,24 @@ from pyspark.sql import Row, SparkSession
 
 import metadata_logs as made
 from kafka_segments.cli import cli
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.migrate.gone_settings import gone_in_metadata
-from kafka_segments.migrate.report_inventory import print_inventory
-from kafka_segments.migrate.run_inventory import Inventory, InventoryOptions, run_inventory
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.run import RetentionOptions
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
+from kafka_segments.kafka.wire.kafka_configs import GoneSetting
 from kafka_segments.settings import Settings, TopicConfig
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.tables.topic_configs import TopicConfigs
-from kafka_segments.wire.kafka_configs import GoneSetting
+from kafka_segments.verbs.change.migrate.gone_settings import gone_in_metadata
+from kafka_segments.verbs.change.migrate.report_inventory import print_inventory
+from kafka_segments.verbs.change.migrate.run_inventory import (
+    Inventory,
+    InventoryOptions,
+    run_inventory,
+)
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.run import RetentionOptions
 from stored_builds import build_few
 from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
 

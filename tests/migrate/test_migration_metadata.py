@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 import metadata_logs as made
 from kafka_segments.cli import cli
-from kafka_segments.migrate.decide.assignment import with_assignment
-from kafka_segments.tables.metadata_topics import read_metadata_topics
+from kafka_segments.engine.tables.metadata_topics import read_metadata_topics
+from kafka_segments.verbs.change.migrate.decide.assignment import with_assignment
 from rows_of import rows_of
 from strategies import v2_batch
 

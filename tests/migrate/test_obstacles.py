@@ -2,10 +2,10 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.migrate.decide import obstacles
-from kafka_segments.migrate.decide.listing import segments_of_listing, with_topic_ids
-from kafka_segments.sources import kinds
-from kafka_segments.sources.list import LISTED
+from kafka_segments.engine.sources.list import LISTED
+from kafka_segments.files.folders import kinds
+from kafka_segments.verbs.change.migrate.decide import obstacles
+from kafka_segments.verbs.change.migrate.decide.listing import segments_of_listing, with_topic_ids
 from rows_of import frame, rows_of
 
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.migrate.staged_log import (
+from kafka_segments.files.storage import folder_exchange
+from kafka_segments.files.storage.backups import state_of
+from kafka_segments.files.storage.manifests import write_manifest
+from kafka_segments.verbs.change.migrate.staged_log import (
     FolderFiles,
     LogManifest,
     Side,
@@ -25,9 +28,6 @@ from kafka_segments.migrate.staged_log import (
     put_back,
     put_in_place,
 )
-from kafka_segments.storage import folder_exchange
-from kafka_segments.storage.backups import state_of
-from kafka_segments.storage.manifests import write_manifest
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
 PATHS = os.pathsep.join([str(LIB), *getsitepackages()])
@@ -37,7 +37,7 @@ State = dict[str, tuple[bytes, int]]
 KILLED = """
 import os, sys
 from pathlib import Path
-from kafka_segments.migrate import staged_log as module
+from kafka_segments.verbs.change.migrate import staged_log as module
 
 action, folder, root, step = sys.argv[1:]
 steps = int(step)

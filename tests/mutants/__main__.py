@@ -25,7 +25,7 @@ _SHARES = (0.15, 0.85)  # of the time for a mutant: cheap tests alone kill most
 _UNIT = "not spark and not airflow and not hdfs"
 # Tests of decisions by themselves, the quick ones first, then of the commands around the others.
 _DECISIONS = (
-    "whole/test_decisions", "build/test_build_decisions", "failover/test_failover_decisions",
+    "whole/test_decisions", "scan/test_build_decisions", "failover/test_failover_decisions",
     "forensics/test_forensics", "lag/test_lag_decisions", "latency/test_latency_decisions",
     "migrate/test_migration_decisions", "migrate/test_obstacles", "roll/test_append",
     "search/test_search_decisions", "tables/test_timestamps", "broker_rules/test_release_rules",
@@ -38,7 +38,7 @@ _DECISIONS = (
 )  # fmt: skip
 _ROOMS_LEFT_OUT = {"airflow_dags", "house", "whole"}
 _WARM_SECONDS = 3600
-_MADE_ONCE = ("generated",)  # tables, and readers put together from them, that a process keeps
+_MADE_ONCE = ("messages",)  # tables, and readers put together from them, that a process keeps
 _LEFT_OUT = ("hdfs", "object_store", "s3_settings", "fuzz", "other_stores", "log_staging")
 
 

@@ -40,29 +40,31 @@ Change = tuple[str, str, str, str]
 # What is pure, wherever its room: formats, rules over one segment or log, rules over tables.
 # A file belongs to the first group that has a pattern for it.
 GROUPS = {
-    "wire": ("wire/*.py",),
+    "wire": ("kafka/wire/*.py",),
     "index": (
-        "index/*.py",
-        "broker_rules/*.py",
-        "audit/decide/*.py",
-        "compact/decide/*.py",
-        "search/first_record.py",
-        "rows/freshness.py",
+        "kafka/index/*.py",
+        "kafka/broker_rules/*.py",
+        "verbs/judge/audit/decide/*.py",
+        "verbs/change/compact/decide/*.py",
+        "verbs/find/search/first_record.py",
+        "engine/rows/freshness.py",
     ),
     "decide": (
-        "*/decide.py",
-        "build/decide/*.py",
-        "migrate/decide/*.py",
-        "retention/decide/*.py",
-        "roll/decide/*.py",
-        "search/decide/*.py",
-        "lag/decide/*.py",
-        "tables/as_of.py",
-        "tables/bounded.py",
-        "tables/timestamps.py",
+        "verbs/*/*/decide.py",
+        "verbs/scan/decide/*.py",
+        "verbs/change/migrate/decide/*.py",
+        "verbs/judge/retention/decide/*.py",
+        "verbs/judge/roll/decide/*.py",
+        "verbs/find/search/decide/*.py",
+        "verbs/find/lag/decide/*.py",
+        "engine/tables/as_of.py",
+        "engine/tables/bounded.py",
+        "engine/tables/timestamps.py",
     ),
-    "verdicts": ("*/decide/*.py",),  # those of copies, backups, crashes, internal topics, checks
-    "generated": ("generated/*.py",),
+    "verdicts": (
+        "verbs/*/*/decide/*.py",
+    ),  # those of copies, backups, crashes, internal topics, checks
+    "messages": ("kafka/messages/*.py",),
 }
 
 

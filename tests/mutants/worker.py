@@ -131,8 +131,8 @@ class Worker:
             from pyspark import SparkConf
             from pyspark.java_gateway import launch_gateway
 
-            from kafka_segments.spark import session
-            from kafka_segments.spark.jars import DELTA, find_jars
+            from kafka_segments.engine.spark import session
+            from kafka_segments.engine.spark.jars import DELTA, find_jars
 
             jars = ",".join(map(str, find_jars(DELTA, self.folder)))
             settings = (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.recovery import folders
-from kafka_segments.recovery.folders import find_log_dirs
-from kafka_segments.storage.local_folder import FileEntry
+from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.verbs.change.recovery import folders
+from kafka_segments.verbs.change.recovery.folders import find_log_dirs
 
 
 @pytest.fixture

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.recovery.decide.forecasts import DirForecast
-from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, run_forecast
+from kafka_segments.verbs.change.recovery.decide.forecasts import DirForecast
+from kafka_segments.verbs.change.recovery.run_forecast import (
+    Forecast,
+    ForecastOptions,
+    run_forecast,
+)
 from killed_broker import Load, Start, kill_under_load, start_copy, started
 
 pytestmark = pytest.mark.slow

@@ -9,13 +9,17 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.recovery.decide.forecasts import forecast_dirs
-from kafka_segments.recovery.decide.table_logs import dirs_of
-from kafka_segments.recovery.decide.tables import decide_logs
-from kafka_segments.recovery.decide.times import Costs
-from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, run_forecast
-from kafka_segments.recovery.run_tables import run_forecast_tables
-from kafka_segments.tables.keys import LOG_KEYS
+from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.verbs.change.recovery.decide.forecasts import forecast_dirs
+from kafka_segments.verbs.change.recovery.decide.table_logs import dirs_of
+from kafka_segments.verbs.change.recovery.decide.tables import decide_logs
+from kafka_segments.verbs.change.recovery.decide.times import Costs
+from kafka_segments.verbs.change.recovery.run_forecast import (
+    Forecast,
+    ForecastOptions,
+    run_forecast,
+)
+from kafka_segments.verbs.change.recovery.run_tables import run_forecast_tables
 from ready_builds import ReadyBuild
 from recovery_kits import flip
 from stored_builds import build_few

@@ -13,12 +13,16 @@ from click.testing import CliRunner
 
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.index.producer_state import NewestBatch, ProducerEntry, ProducerState
-from kafka_segments.index.snapshots import decode_snapshot, encode_snapshot
-from kafka_segments.recovery.kit_listing import plan_kit
-from kafka_segments.recovery.kit_manifest import KitState
-from kafka_segments.recovery.run_kit import is_quicker_in_threads, read_in_threads, run_kit
-from kafka_segments.wire.checkpoints import PARTITION_METADATA, RECOVERY_POINT
+from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerEntry, ProducerState
+from kafka_segments.kafka.index.snapshots import decode_snapshot, encode_snapshot
+from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, RECOVERY_POINT
+from kafka_segments.verbs.change.recovery.kit_listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit_manifest import KitState
+from kafka_segments.verbs.change.recovery.run_kit import (
+    is_quicker_in_threads,
+    read_in_threads,
+    run_kit,
+)
 from recovery_kits import METADATA, NOW_MS, crashed_log, flip, kit_options, made_kit
 
 CASE = "v2-txn-interleaved-multi-segment"
@@ -172,7 +176,7 @@ def test_ctrl_c_begins_no_other_segment(
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_segments.recovery.run_kit.scan_segment", scan)
+    monkeypatch.setattr("kafka_segments.verbs.change.recovery.run_kit.scan_segment", scan)
     with pytest.raises(KeyboardInterrupt):
         list(
             run_kit(

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.recovery.kit_manifest import KitState, LogKit
-from kafka_segments.recovery.kit_plan import LogPlan, plan_log
-from kafka_segments.sources import kinds
-from kafka_segments.sources.listing_rows import Listed
-from kafka_segments.wire.checkpoints import EpochStart
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.verbs.change.recovery.kit_manifest import KitState, LogKit
+from kafka_segments.verbs.change.recovery.kit_plan import LogPlan, plan_log
 
 BASES = (0, 10, 20, 30)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.recovery.kit_manifest import KitState
-from kafka_segments.wire.checkpoints import LOG_START_OFFSET
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET
+from kafka_segments.verbs.change.recovery.kit_manifest import KitState
 from recovery_kits import crashed_log, made_kit
 
 REFUSED = {

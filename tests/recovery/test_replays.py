@@ -9,13 +9,13 @@ import shutil
 from pathlib import Path
 
 from kafka_referee import Referee
-from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.recovery.decide.starts import FoundLog, decide_start
-from kafka_segments.recovery.last_end import read_last_end
-from kafka_segments.recovery.producer_search import has_producers
-from kafka_segments.recovery.producer_snapshots import by_sound_snapshots
-from kafka_segments.storage.files import place
-from kafka_segments.wire.names import FolderState, file_name
+from kafka_segments.files.storage.files import place
+from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.wire.names import FolderState, file_name
+from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_start
+from kafka_segments.verbs.change.recovery.last_end import read_last_end
+from kafka_segments.verbs.change.recovery.producer_search import has_producers
+from kafka_segments.verbs.change.recovery.producer_snapshots import by_sound_snapshots
 from strategies import v2_batch
 
 BASES, A_SEGMENT = (0, 10, 20, 30, 40), 10

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.recovery.decide.times import Costs, DirWork, LogWork, makespan, seconds_of_start
+from kafka_segments.verbs.change.recovery.decide.times import (
+    Costs,
+    DirWork,
+    LogWork,
+    makespan,
+    seconds_of_start,
+)
 
 _FREE = Costs(
     batch_us=0,

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
-from kafka_segments.recovery.folders import find_log_dirs
+from kafka_segments.verbs.change.recovery.folders import find_log_dirs
 
 NODE = Path("cluster/disks/node-1")
 LOG = "careful-2"  # in directory a, which has the metadata log, too

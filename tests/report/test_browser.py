@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import Row
 
 from ci import skip_but_in_ci
-from kafka_segments.report.report import render_report
+from kafka_segments.verbs.tell.report.report import render_report
 from wide_report import PARTITIONS, few_partitions, wide_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

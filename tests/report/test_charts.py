@@ -3,9 +3,21 @@
 import pytest
 
 from kafka_segments.console.output import size_text
-from kafka_segments.report.charts import Axis, Line, LineChart, axis_for, bars, line_chart
-from kafka_segments.report.number_texts import count_text, many, round_size_text, share_text
-from kafka_segments.report.time_axis import time_marks
+from kafka_segments.verbs.tell.report.charts import (
+    Axis,
+    Line,
+    LineChart,
+    axis_for,
+    bars,
+    line_chart,
+)
+from kafka_segments.verbs.tell.report.number_texts import (
+    count_text,
+    many,
+    round_size_text,
+    share_text,
+)
+from kafka_segments.verbs.tell.report.time_axis import time_marks
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000  # 2023-11-14 22:13:20

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from filled_tables import fill
-from kafka_segments.report.copies import CopyFacts, copy_maps, gather_copies
-from kafka_segments.tables.catalog import DIVERGENCES
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables.catalog import DIVERGENCES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.verbs.tell.report.copies import CopyFacts, copy_maps, gather_copies
 
 OLD, NEW = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
 

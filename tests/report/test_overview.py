@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.report.decide.overview import (
+from kafka_segments.verbs.tell.report.decide.overview import (
     YEAR_10000_MS,
     draw_spans,
     sum_by_bin,

@@ -12,14 +12,8 @@ from pyspark.sql import Row, SparkSession
 
 from filled_tables import fill
 from kafka_segments.console.not_known import noting
-from kafka_segments.recovery.decide.times import Costs
-from kafka_segments.report.copies import CopyFacts
-from kafka_segments.report.crash import Crash, crashes_of
-from kafka_segments.report.forecast import forecast_disk
-from kafka_segments.report.report import print_report, render_report
-from kafka_segments.report.run import ReportData, ReportLimits, ReportOptions, run_report
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import (
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     LOG_DIRS,
     LOGS,
@@ -31,7 +25,13 @@ from kafka_segments.tables.catalog import (
     RUNS,
     SEGMENTS,
 )
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.verbs.change.recovery.decide.times import Costs
+from kafka_segments.verbs.tell.report.copies import CopyFacts
+from kafka_segments.verbs.tell.report.crash import Crash, crashes_of
+from kafka_segments.verbs.tell.report.forecast import forecast_disk
+from kafka_segments.verbs.tell.report.report import print_report, render_report
+from kafka_segments.verbs.tell.report.run import ReportData, ReportLimits, ReportOptions, run_report
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000

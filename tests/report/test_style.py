@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-CSS = files("kafka_segments.report").joinpath("report.css").read_text("utf-8")
+CSS = files("kafka_segments.verbs.tell.report").joinpath("report.css").read_text("utf-8")
 PALETTES = [
     dict(re.findall(r"--(\w+): (#\w+)", b)) for b in re.findall(r":root \{(.*?)\}", CSS, re.S)
 ]

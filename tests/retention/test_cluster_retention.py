@@ -8,14 +8,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.retention.command_options import retention_options
-from kafka_segments.retention.run import run_retention
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.judge.retention.command_options import retention_options
+from kafka_segments.verbs.judge.retention.run import run_retention
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
 from kraft_cluster import DIRECTORIES, NODES, ClusterClient, KraftCluster
 from plain_retention import HOUR_MS
 

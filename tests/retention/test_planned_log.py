@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.retention.planned_log import PlannedLog, moved
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.judge.retention.planned_log import PlannedLog, moved
 
 LOG = f"{10:020d}.log"
 

@@ -12,25 +12,30 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import RETENTION_PLANS
+from kafka_segments.engine.tables.configs import with_topic_configs
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
-from kafka_segments.retention.decide.decisions import decide_retention
-from kafka_segments.retention.decide.other_rules import with_other_rules
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.run import (
+from kafka_segments.settings import Settings, TopicConfig, settings_grid
+from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
+from kafka_segments.verbs.judge.retention.decide.other_rules import with_other_rules
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.run import (
     RetentionOptions,
     run_explain,
     run_retention,
     run_what_if,
     segments_to_decide,
 )
-from kafka_segments.retention.run_plan import MoveOptions, run_apply, run_plan, run_rollback
-from kafka_segments.settings import Settings, TopicConfig, settings_grid
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import RETENTION_PLANS
-from kafka_segments.tables.configs import with_topic_configs
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.tables.topic_configs import TopicConfigs
+from kafka_segments.verbs.judge.retention.run_plan import (
+    MoveOptions,
+    run_apply,
+    run_plan,
+    run_rollback,
+)
 from plain_retention import HOUR_MS, NOW_MS
 from rows_of import rows_of
 from stored_builds import build_few

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafka_segments.retention.command import retention
-from kafka_segments.roll.command import roll
+from kafka_segments.verbs.judge.retention.command import retention
+from kafka_segments.verbs.judge.roll.command import roll
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_referee import Referee
-from kafka_segments.retention.decide.decisions import decide_retention
-from kafka_segments.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
 from plain_retention import (
     NOW_MS,
     Log,

@@ -1,10 +1,10 @@
 """The settings that decided, and where each comes from, in few lines."""
 
-from kafka_segments.retention.report_settings import settings_in_short
+from kafka_segments.engine.tables.logs_in_tables import KnownLog
+from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
-from kafka_segments.tables.logs_in_tables import KnownLog
-from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.tables.topic_configs import TopicConfigs
+from kafka_segments.verbs.judge.retention.report_settings import settings_in_short
 
 MANY = 10_000
 

@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.roll.decide.append import only_present, with_append, with_built_interval
+from kafka_segments.verbs.judge.roll.decide.append import (
+    only_present,
+    with_append,
+    with_built_interval,
+)
 from rows_of import frame
 
 NOW_MS, MTIME_MS = 1_000, 400

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_segments.roll.decide.cutting import Points, cut
+from kafka_segments.verbs.judge.roll.decide.cutting import Points, cut
 
 DAY_MS = 86_400_000
 

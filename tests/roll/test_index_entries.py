@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.roll.decide.rules import IndexSource
-from kafka_segments.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
+from kafka_segments.verbs.judge.roll.decide.rules import IndexSource
+from kafka_segments.verbs.judge.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
 from strategies import v2_batch
 
 BATCHES = [v2_batch(n, [(1000 + n, None, bytes(200))]) for n in range(20)]

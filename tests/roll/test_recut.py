@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.roll.decide.recut import compare_cuts
+from kafka_segments.verbs.judge.roll.decide.recut import compare_cuts
 from rows_of import rows_of
 
 INTERVAL = 300

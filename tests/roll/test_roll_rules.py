@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from kafka_referee import Referee
 from kafka_segments.errors import UsageError
-from kafka_segments.roll.decide.rolls import decide_rolls
-from kafka_segments.roll.decide.rules import RollRules
+from kafka_segments.verbs.judge.roll.decide.rolls import decide_rolls
+from kafka_segments.verbs.judge.roll.decide.rules import RollRules
 from plain_rolls import (
     COLUMNS,
     LONG_MAX,

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
-from kafka_segments.rows.datasource import register
-from kafka_segments.tables.schemas import schema
+from kafka_segments.engine.rows.datasource import register
+from kafka_segments.engine.tables.schemas import schema
 from plain_decoder import plain_records, positions
 from strategies import v0_message, v2_batch
 

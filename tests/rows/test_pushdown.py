@@ -22,9 +22,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafka_segments.rows.pushdown import batch_bounds, may_hold, record_bounds
-from kafka_segments.segments.bounds import Bounds
-from kafka_segments.sources.walk import ListedSegment
+from kafka_segments.engine.rows.pushdown import batch_bounds, may_hold, record_bounds
+from kafka_segments.files.folders.walk import ListedSegment
+from kafka_segments.files.segments.bounds import Bounds
 
 Value = int | str
 _COMPARISONS: dict[type[Filter], Callable[[Value, Value], bool]] = {

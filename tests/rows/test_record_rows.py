@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_referee import Referee
-from kafka_segments.rows.datasource import register
+from kafka_segments.engine.rows.datasource import register
 
 GENERATED = 30
 PARTS = 3

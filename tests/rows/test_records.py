@@ -12,13 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.rows import record_rows
-from kafka_segments.rows.read_options import RECORDS, ReadOptions
-from kafka_segments.rows.record_rows import RecordRows
-from kafka_segments.segments.bounds import Bounds
-from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.sources.walk import ListedSegment
-from kafka_segments.wire import record_filling
+from kafka_segments.engine.rows import record_rows
+from kafka_segments.engine.rows.read_options import RECORDS, ReadOptions
+from kafka_segments.engine.rows.record_rows import RecordRows
+from kafka_segments.files.folders.walk import ListedSegment
+from kafka_segments.files.segments.bounds import Bounds
+from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.kafka.wire import record_filling
 from log_reading import reader_of
 from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
 from strategies import (

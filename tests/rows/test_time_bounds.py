@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.index.offset_index import encode_offset_index
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.time_index import encode_time_index
-from kafka_segments.rows.freshness import covers_end_of_log
-from kafka_segments.rows.time_bounds import proven_greatest_timestamp, without_older
-from kafka_segments.sources.walk import ListedSegment, find_segments
-from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.engine.rows.freshness import covers_end_of_log
+from kafka_segments.engine.rows.time_bounds import proven_greatest_timestamp, without_older
+from kafka_segments.files.folders.walk import ListedSegment, find_segments
+from kafka_segments.files.storage.index_files import IndexOutput
+from kafka_segments.kafka.index.offset_index import encode_offset_index
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.time_index import encode_time_index
 from strategies import Segment, damaged, segments, v2_batch
 
 RECOVERER = SegmentRecoverer(RecoveryOptions(index_interval_bytes=300))

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.rows import workers
+from kafka_segments.engine.rows.workers import require_package, take_own_python
 from kafka_segments.errors import UsageError
-from kafka_segments.rows import workers
-from kafka_segments.rows.workers import require_package, take_own_python
 
 _DAEMON = "spark.python.daemon.module"
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_segments.broker_rules.lookups import lookup_kip33, lookup_timestamp
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
-from kafka_segments.index.kip33_index import SegmentPlace, kip33_entries
-from kafka_segments.index.offset_index import lookup_offset
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.search.first_record import FirstRecordFinder
-from kafka_segments.wire.streams import DecompressionError
+from kafka_segments.kafka.broker_rules.lookups import lookup_kip33, lookup_timestamp
+from kafka_segments.kafka.index.kip33_index import SegmentPlace, kip33_entries
+from kafka_segments.kafka.index.offset_index import lookup_offset
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 from log_reading import reader_of
 from plain_decoder import plain_records, positions
 from strategies import empty_batch, v2_batch

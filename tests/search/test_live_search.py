@@ -19,14 +19,14 @@ from pyspark.sql import functions as F
 from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, consumer, create, list_offsets, producer, read, send
 from kafka_referee import KAFKA_JARS
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
 from kafka_segments.cli import cli
-from kafka_segments.failover.run import FailoverOptions, run_failover
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.lag.run import LagOptions, run_lag
-from kafka_segments.search.log_tables import LogChoice, LogTables
-from kafka_segments.search.run import search_names, search_times
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.find.failover.run import FailoverOptions, run_failover
+from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
+from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.run import search_names, search_times
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
 from strategies import v2_batch
 
 SEED = int(os.environ.get("SEARCH_SEED", "8"))

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.engine.tables.logs_in_tables import KnownPartition
 from kafka_segments.errors import UsageError
-from kafka_segments.search import named_logs
-from kafka_segments.search.named_logs import chosen_logs, refuse_absent
-from kafka_segments.tables.logs_in_tables import KnownPartition
+from kafka_segments.verbs.find.search import named_logs
+from kafka_segments.verbs.find.search.named_logs import chosen_logs, refuse_absent
 
 KNOWN = {
     KnownPartition("a", "orders", 1, 0),

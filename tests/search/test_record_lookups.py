@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from kafka_segments.broker_rules.record_lookups import RecordLookup, record_lookup
-from kafka_segments.search.first_record import FirstRecordFinder
-from kafka_segments.wire.streams import DecompressionError
+from kafka_segments.kafka.broker_rules.record_lookups import RecordLookup, record_lookup
+from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 from log_reading import reader_of
 from strategies import v1_message, v2_batch, v2_record
 

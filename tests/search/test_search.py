@@ -18,12 +18,17 @@ from pyspark.sql import functions as F
 
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.search.log_tables import LogChoice, LogTables
-from kafka_segments.search.run import SearchOptions, run_search, search_names, search_times
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.wire.moments import NAMED
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.kafka.wire.moments import NAMED
+from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.run import (
+    SearchOptions,
+    run_search,
+    search_names,
+    search_times,
+)
 from plain_decoder import PlainRecord, plain_records
 from ready_builds import ReadyBuild
 from rows_of import rows_of

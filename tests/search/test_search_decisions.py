@@ -6,8 +6,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.search.decide.answers import answer_named, compare_answers
-from kafka_segments.search.decide.locate import (
+from kafka_segments.kafka.wire.moments import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
+from kafka_segments.verbs.find.search.decide.answers import answer_named, compare_answers
+from kafka_segments.verbs.find.search.decide.locate import (
     BOTH,
     KAFKA,
     TRUE,
@@ -16,15 +24,7 @@ from kafka_segments.search.decide.locate import (
     choose_by_timestamp,
     locate,
 )
-from kafka_segments.search.decide.unread import say_cut_short, say_unread
-from kafka_segments.wire.moments import (
-    EARLIEST,
-    EARLIEST_LOCAL,
-    EARLIEST_PENDING_UPLOAD,
-    LATEST,
-    LATEST_TIERED,
-    MAX_TIMESTAMP,
-)
+from kafka_segments.verbs.find.search.decide.unread import say_cut_short, say_unread
 from rows_of import frame
 
 SEGMENT = (

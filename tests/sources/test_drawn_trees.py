@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from conftest import SEED
-from kafka_segments.sources.listing_rows import Listed
-from kafka_segments.sources.walk import walk_folders
+from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.walk import walk_folders
 
 HASH = "0123456789abcdef0123456789abcdef"
 FILES = (

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.errors import SourceError
-from kafka_segments.sources import kinds, source_folder
-from kafka_segments.sources import listing_rows as listing
-from kafka_segments.sources.missing import no_segments
-from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.sources.walk import ListedSegment, UnlistedFolder, find_segments
-from kafka_segments.storage.local_folder import list_local_folder
-from kafka_segments.storage.uris import join_uri
-from kafka_segments.wire import checkpoints
-from kafka_segments.wire.names import file_name
+from kafka_segments.files.folders import kinds, source_folder
+from kafka_segments.files.folders import listing_rows as listing
+from kafka_segments.files.folders.source_folder import list_source_folder
+from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder, find_segments
+from kafka_segments.files.storage.local_folder import list_local_folder
+from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.wire import checkpoints
+from kafka_segments.kafka.wire.names import file_name
 from strategies import v2_batch
 
 HASH = "0123456789abcdef0123456789abcdef"

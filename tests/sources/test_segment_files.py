@@ -1,6 +1,6 @@
 """The files of segments in a folder, links that lead nowhere among them or not."""
 
-from kafka_segments.sources.segment_files import _rows_of
+from kafka_segments.engine.sources.segment_files import _rows_of
 
 LOG, TIME_INDEX = f"{0:020d}.log", f"{0:020d}.timeindex"
 

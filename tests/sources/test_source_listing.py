@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.sources import list as listing
+from kafka_segments.engine.sources import list as listing
 
 
 def test_what_the_executors_list_is_what_the_driver_lists(

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.build.scanner import Scanned, ScanOptions, SegmentScanner
-from kafka_segments.index.kip33_index import Kip33Format, WithoutTimestamps
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import DamageKind
-from kafka_segments.segments.format_files import Around
-from kafka_segments.sources import kinds
-from kafka_segments.sources.listing_rows import Listed
-from kafka_segments.sources.walk import walk_folders
-from kafka_segments.storage.files import open_segment, place
-from kafka_segments.storage.index_files import IndexOutput
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.walk import walk_folders
+from kafka_segments.files.segments.format_files import Around
+from kafka_segments.files.storage.files import open_segment, place
+from kafka_segments.files.storage.index_files import IndexOutput
+from kafka_segments.kafka.index.kip33_index import Kip33Format, WithoutTimestamps
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.verbs.scan.scanner import Scanned, ScanOptions, SegmentScanner
 from object_store import ObjectStore
 from strategies import v2_batch
 from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.engine.sources.list import bare_sources
 from kafka_segments.errors import SourceError
-from kafka_segments.sources import walk
-from kafka_segments.sources.kinds import UNLISTED
-from kafka_segments.sources.list import bare_sources
-from kafka_segments.sources.listing_rows import Listed
-from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.sources.walk import UnlistedFolder, find_segments, list_folders
+from kafka_segments.files.folders import walk
+from kafka_segments.files.folders.kinds import UNLISTED
+from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.source_folder import list_source_folder
+from kafka_segments.files.folders.walk import UnlistedFolder, find_segments, list_folders
 
 
 def _make(root: Path, *names: str) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kafka_segments import class_archive as making
+from kafka_segments.engine.spark import archive, session
+from kafka_segments.engine.spark.session import _LOCAL, _jar_settings, _java_options
 from kafka_segments.errors import SparkEndedError
 from kafka_segments.settings import Settings
-from kafka_segments.spark import archive, session
-from kafka_segments.spark.session import _LOCAL, _jar_settings, _java_options
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.spark import archive
-from kafka_segments.spark.jars import VARIABLE, jars_of
-from kafka_segments.spark.java import find_java
+from kafka_segments.engine.spark import archive
+from kafka_segments.engine.spark.jars import VARIABLE, jars_of
+from kafka_segments.engine.spark.java import find_java
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = """
 from pathlib import Path
 import sys
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
 with spark_session("archive", root=Path(sys.argv[1])) as spark:
     print(spark.range(3).count())
 """

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
+from kafka_segments.engine.spark import connect
+from kafka_segments.engine.spark import session as sessions
+from kafka_segments.engine.spark.parallelism import default_parallelism
+from kafka_segments.engine.spark.site_settings import MEANING
 from kafka_segments.errors import SparkEndedError, UsageError
-from kafka_segments.spark import connect
-from kafka_segments.spark import session as sessions
-from kafka_segments.spark.parallelism import default_parallelism
-from kafka_segments.spark.site_settings import MEANING
 
 
 class FakeClient:

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafka_segments.spark import few_rows as rooms
-from kafka_segments.spark.computed_once import computed_once
-from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows, map_few
+from kafka_segments.engine.spark import few_rows as rooms
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.spark.few_rows import expect_many_rows, few_rows, has_few_rows, map_few
 
 COLUMNS = StructType([StructField("id", LongType()), StructField("process", LongType())])
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"

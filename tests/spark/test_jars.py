@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from kafka_segments import jars as command
-from kafka_segments.errors import UsageError
-from kafka_segments.settings import Settings
-from kafka_segments.spark import jars, jars_fetch
-from kafka_segments.spark.jars import (
+from kafka_segments.engine.spark import jars, jars_fetch
+from kafka_segments.engine.spark.jars import (
     DELTA,
     S3,
     cached_folder,
@@ -24,7 +22,9 @@ from kafka_segments.spark.jars import (
     pinned,
     require_named_jars,
 )
-from kafka_segments.spark.jars_fetch import fetch_jars, ready_jars
+from kafka_segments.engine.spark.jars_fetch import fetch_jars, ready_jars
+from kafka_segments.errors import UsageError
+from kafka_segments.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENTS = {"delta-spark_4.2_2.13-4.4.0.jar": b"spark", "delta-storage-4.4.0.jar": b"storage"}
@@ -48,7 +48,7 @@ def _nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(jars.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
-    monkeypatch.setattr("kafka_segments.spark.home.why_foreign", lambda home: None)
+    monkeypatch.setattr("kafka_segments.engine.spark.home.why_foreign", lambda home: None)
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
     known = {name: hashlib.sha256(data).hexdigest() for name, data in CONTENTS.items()}
@@ -280,7 +280,9 @@ def test_the_pinned_files_are_those_of_the_pom() -> None:
         ("analyticsaccelerator-s3", versions["analyticsaccelerator"]),
     ):
         assert f"{artifact}-{version}.jar" in pinned(S3)
-    assert (ROOT / "lib" / "kafka_segments" / "spark" / "pom.xml").read_text("utf-8") == pom
+    assert (ROOT / "lib" / "kafka_segments" / "engine" / "spark" / "pom.xml").read_text(
+        "utf-8"
+    ) == pom
 
 
 @pytest.mark.parametrize("kind", [DELTA, S3])

@@ -14,9 +14,9 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from kafka_segments.console.options import run
+from kafka_segments.engine.spark import session as sessions
+from kafka_segments.engine.spark.jvm_end import jvm_end
 from kafka_segments.errors import SparkEndedError, UsageError
-from kafka_segments.spark import session as sessions
-from kafka_segments.spark.jvm_end import jvm_end
 
 
 class FakeSpark:

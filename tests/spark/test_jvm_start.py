@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
+from kafka_segments.engine.spark import session
+from kafka_segments.engine.spark.jvm_start import start_cause, start_error
 from kafka_segments.errors import SparkEndedError, UsageError
-from kafka_segments.spark import session
-from kafka_segments.spark.jvm_start import start_cause, start_error
 
 ROOT = Path(__file__).resolve().parents[2]
 _REFUSED = "Error: Could not create the Java Virtual Machine.\n"
@@ -138,7 +138,7 @@ def test_a_known_cause_is_one_line_and_an_unknown_one_has_the_jvms_own_lines(
 _PROGRAM = """
 import resource, sys
 from pathlib import Path
-from kafka_segments.spark.session import spark_session
+from kafka_segments.engine.spark.session import spark_session
 with spark_session("test", root=Path(sys.argv[1])) as spark:
     print(spark.range(3).count(), resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 256)
 """

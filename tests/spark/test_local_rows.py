@@ -7,7 +7,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafka_segments.spark.local_rows import arrow_rows, frame_of_rows, local_rows, rows_in_driver
+from kafka_segments.engine.spark.local_rows import (
+    arrow_rows,
+    frame_of_rows,
+    local_rows,
+    rows_in_driver,
+)
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"
 MOMENT = dt.datetime(2026, 1, 31, 14, 0, 0, 123456, dt.UTC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.spark.packing import Load, count_tasks
+from kafka_segments.engine.spark.packing import Load, count_tasks
 
 GIB = 1024**3
 

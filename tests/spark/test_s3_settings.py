@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.console.options import describe_failure
-from kafka_segments.spark.session import s3_settings
+from kafka_segments.engine.spark.session import s3_settings
 
 VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 PATIENCE = {

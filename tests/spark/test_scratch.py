@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.spark import scratch
+from kafka_segments.engine.spark import scratch
 
 
 def _last_act(program: str, folder: Path) -> str:
     """Run a program whose temporary folder is ``folder``; return what it prints."""
-    head = "from kafka_segments.spark.scratch import scratch_folder\n"
+    head = "from kafka_segments.engine.spark.scratch import scratch_folder\n"
     return subprocess.run(
         [sys.executable, "-c", head + program],
         env={"TMPDIR": str(folder), "PYTHONPATH": ":".join(sys.path)},
@@ -68,7 +68,7 @@ def test_what_killed_processes_left_goes_when_it_is_old(tmp_path: Path) -> None:
     lives = (
         "import os\nfolder = scratch_folder()\n"
         "os.utime(folder / 'kafka-segments.owner', (5, 5))\n"
-        "from kafka_segments.spark.scratch import remove_left\n"
+        "from kafka_segments.engine.spark.scratch import remove_left\n"
         "remove_left(folder.parent, before=1e10)\n"
         "print(folder.is_dir())\n"
     )

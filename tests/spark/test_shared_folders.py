@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import PySparkException
 
-from kafka_segments.spark import connect
-from kafka_segments.spark.shared_folders import shares_folder
+from kafka_segments.engine.spark import connect
+from kafka_segments.engine.spark.shared_folders import shares_folder
 
 
 class FakeClient:

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.spark.site_settings import MEANING, WITHOUT_STRANGERS, defaults_file, site_error
+from kafka_segments.engine.spark.site_settings import (
+    MEANING,
+    WITHOUT_STRANGERS,
+    defaults_file,
+    site_error,
+)
 from ready_builds import ReadyBuild
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "clusters.md"

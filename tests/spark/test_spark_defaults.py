@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_segments.console.options import describe_failure
-from kafka_segments.spark.jvm_end import told_by_status
-from kafka_segments.spark.session import _LOCAL, suit_small_data
+from kafka_segments.engine.spark.jvm_end import told_by_status
+from kafka_segments.engine.spark.session import _LOCAL, suit_small_data
 
 ROOT = Path(__file__).resolve().parents[2]
 _SHUFFLE = "spark.sql.shuffle.partitions"

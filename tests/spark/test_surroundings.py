@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.engine.spark import surroundings
+from kafka_segments.engine.spark.home import foreign_home, spark_home
 from kafka_segments.errors import UsageError
-from kafka_segments.spark import surroundings
-from kafka_segments.spark.home import foreign_home, spark_home
 
 
 def _spark(home: Path, release: str) -> Path:

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from kafka_segments.spark import worker_daemon
+from kafka_segments.engine.spark import worker_daemon
 
 
 @pytest.mark.parametrize("hung_up", [BrokenPipeError, ConnectionResetError])

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
+from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.errors import UsageError
-from kafka_segments.sql.decide.plan import check_plan
-from kafka_segments.sql.decide.statements import check_names
-from kafka_segments.sql.functions import REACH_OUT, SPARKS_OWN
-from kafka_segments.tables import catalog
-from kafka_segments.tables.catalog import Table
+from kafka_segments.verbs.tell.sql.decide.plan import check_plan
+from kafka_segments.verbs.tell.sql.decide.statements import check_names
+from kafka_segments.verbs.tell.sql.functions import REACH_OUT, SPARKS_OWN
 
 VIEWS = {"segments", "segments_history", "logs", "runs"}
 NBSP = "\N{NO-BREAK SPACE}"

@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.views import register_views, with_timestamps
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.sql import run as queries
-from kafka_segments.sql.decide.statements import Statement
-from kafka_segments.sql.report import print_sql
-from kafka_segments.sql.run import SqlOptions, run_sql
-from kafka_segments.tables.views import register_views, with_timestamps
+from kafka_segments.verbs.tell.sql import run as queries
+from kafka_segments.verbs.tell.sql.decide.statements import Statement
+from kafka_segments.verbs.tell.sql.report import print_sql
+from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
 
 PAGE_TEXT = PAGE.read_text("utf-8")
 

@@ -13,16 +13,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
-from kafka_segments.internals.decide.object_facts import MANIFESTS
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.report import print_transactions
-from kafka_segments.internals.run import InternalsOptions, run_internals
-from kafka_segments.internals.run_tier import TierOptions, run_tier
-from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
-from kafka_segments.search.log_tables import LogChoice
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.sql.report import print_sql
-from kafka_segments.sql.run import SqlOptions, run_sql
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.verbs.find.internals.decide.object_facts import MANIFESTS
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.report import print_transactions
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.find.internals.run_tier import TierOptions, run_tier
+from kafka_segments.verbs.find.internals.run_transactions import (
+    TransactionsOptions,
+    run_transactions,
+)
+from kafka_segments.verbs.find.search.log_tables import LogChoice
+from kafka_segments.verbs.tell.sql.report import print_sql
+from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
 from stored_builds import build_few
 from tiered_objects import OTHER_ID, SEGMENT_ID, put_segment
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.sql.decide.statements import Statement, check_names
+from kafka_segments.verbs.tell.sql.decide.statements import Statement, check_names
 
 VIEWS = {"segments", "segments_history", "logs"}
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kafka_segments.storage import delta_append
-from kafka_segments.storage.delta_append import MEETS_CONSTRAINTS, append_files, append_rows
-from kafka_segments.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
+from kafka_segments.files.storage import delta_append
+from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS, append_files, append_rows
+from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
 
 MEASURED = {"delta.dataSkippingStatsColumns": "id,name,none,long"}
 ROWS = pa.table(

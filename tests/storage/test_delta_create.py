@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables import catalog
-from kafka_segments.tables.catalog import LOG_DIRS, OFFSET_INDEX, SEGMENTS, Table
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.statements import create_statement
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.catalog import LOG_DIRS, OFFSET_INDEX, SEGMENTS, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.statements import create_statement
 
 KINDS = (SEGMENTS, OFFSET_INDEX, LOG_DIRS, catalog.METADATA_TOPICS)
 LONG = "a-topic-with-a-name-of-more-than-32-signs"

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import BrokenTableError
-from kafka_segments.storage.delta_health import (
+from kafka_segments.files.storage.delta_health import (
     broken_file,
     broken_log,
     first_broken,
     refuse_broken_log,
     set_aside_commit,
 )
-from kafka_segments.storage.delta_log import last_version
-from kafka_segments.storage.delta_rows import read_small_table
+from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_rows import read_small_table
 
 
 @pytest.fixture

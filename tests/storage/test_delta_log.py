@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.storage.delta_log import last_version, remove_log_without_commit
+from kafka_segments.files.storage.delta_log import last_version, remove_log_without_commit
 
 
 @pytest.mark.parametrize(

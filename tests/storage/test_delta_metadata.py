@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.errors import UsageError
-from kafka_segments.storage.delta_metadata import change_metadata, read_metadata
+from kafka_segments.files.storage.delta_metadata import change_metadata, read_metadata
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 NAMED = {"delta.appendOnly": "false", "delta.checkpointInterval": "10"}

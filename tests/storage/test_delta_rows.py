@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kafka_segments.storage.delta_rows import file_totals, read_small_files, read_small_table
+from kafka_segments.files.storage.delta_rows import file_totals, read_small_files, read_small_table
 
 LARGE = 1 << 30
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.storage.durable_files import (
+from kafka_segments.files.storage.durable_files import (
     TEMPORARY,
     name_folder,
     remove_temporaries,

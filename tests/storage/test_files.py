@@ -8,8 +8,8 @@ import pytest
 from pyarrow import fs
 
 from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.storage import files
-from kafka_segments.storage.files import (
+from kafka_segments.files.storage import files
+from kafka_segments.files.storage.files import (
     Place,
     absolute_uri,
     list_folder,
@@ -17,7 +17,7 @@ from kafka_segments.storage.files import (
     place,
     read_whole,
 )
-from kafka_segments.storage.publishing import publish
+from kafka_segments.files.storage.publishing import publish
 
 
 @pytest.mark.parametrize(

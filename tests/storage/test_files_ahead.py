@@ -7,10 +7,10 @@ from zlib import crc32
 import pytest
 
 from kafka_segments.errors import FileReplacedError
-from kafka_segments.storage import files_ahead as in_turn
-from kafka_segments.storage import read_ahead
-from kafka_segments.storage.files import OpenSegment, place
-from kafka_segments.storage.files_ahead import FilesInTurn
+from kafka_segments.files.storage import files_ahead as in_turn
+from kafka_segments.files.storage import read_ahead
+from kafka_segments.files.storage.files import OpenSegment, place
+from kafka_segments.files.storage.files_ahead import FilesInTurn
 
 MIB = 1024 * 1024
 

@@ -15,24 +15,24 @@ from typing import Any, NamedTuple
 import pytest
 
 from drawn_manifests import digests_below, put_link, sha256, spoil_manifest, spoilt, state_of
-from kafka_segments.compact.folder_compactor import FolderCompactor
-from kafka_segments.compact.run import CompactOptions, run_undo
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.migrate.log_staging import LogToStage, finish_log
-from kafka_segments.migrate.planned_log import staged_log
-from kafka_segments.migrate.planned_rows import planned_segment
-from kafka_segments.migrate.planned_segment import MigrationRules
-from kafka_segments.migrate.segment_staging import SegmentStager
-from kafka_segments.migrate.staged_log import (
+from kafka_segments.files.storage.kept_files import KeptFiles
+from kafka_segments.files.storage.set_aside import files_of_segments, set_aside
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.verbs.change.compact.folder_compactor import FolderCompactor
+from kafka_segments.verbs.change.compact.run import CompactOptions, run_undo
+from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.planned_log import staged_log
+from kafka_segments.verbs.change.migrate.planned_rows import planned_segment
+from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
+from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
+from kafka_segments.verbs.change.migrate.staged_log import (
     check_put_back,
     check_put_in_place,
     put_back,
     put_in_place,
 )
-from kafka_segments.retention.planned_log import PlannedLog, moved
-from kafka_segments.storage.kept_files import KeptFiles
-from kafka_segments.storage.set_aside import files_of_segments, set_aside
-from kafka_segments.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.verbs.judge.retention.planned_log import PlannedLog, moved
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "20"))
 RULES = MigrationRules()

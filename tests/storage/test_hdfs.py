@@ -7,8 +7,8 @@ import pytest
 from pyarrow import fs
 
 from kafka_segments.errors import FileReplacedError, SourceError
-from kafka_segments.storage import webhdfs
-from kafka_segments.storage.files import (
+from kafka_segments.files.storage import webhdfs
+from kafka_segments.files.storage.files import (
     Place,
     list_folder,
     open_segment,
@@ -16,7 +16,7 @@ from kafka_segments.storage.files import (
     read_if_there,
     read_whole,
 )
-from kafka_segments.storage.publishing import make_folder, publish, remove_folder
+from kafka_segments.files.storage.publishing import make_folder, publish, remove_folder
 from mini_hdfs import MiniHdfs
 
 MIB = 1024 * 1024
@@ -52,9 +52,9 @@ def test_files_are_read_as_they_were_written_and_replaced_in_one_step(
 
 _KILLED = """
 import os, sys
-from kafka_segments.storage import webhdfs
-from kafka_segments.storage.files import place
-from kafka_segments.storage.publishing import publish
+from kafka_segments.files.storage import webhdfs
+from kafka_segments.files.storage.files import place
+from kafka_segments.files.storage.publishing import publish
 
 class Killed(webhdfs.WebHdfs):
     def upload(self, path, data):

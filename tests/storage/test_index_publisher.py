@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from kafka_segments.storage import files, index_files
-from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.files.storage import files, index_files
+from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 
 BASE = 1000
 INDEX = "00000000000000001000.index"

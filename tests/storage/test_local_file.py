@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.storage.local_file import LocalFile
+from kafka_segments.files.storage.local_file import LocalFile
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.manifests import (
+from kafka_segments.files.storage.manifests import (
     Count,
     Manifest,
     Name,

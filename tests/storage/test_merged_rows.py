@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_segments.storage.merged_rows import merge_rows
+from kafka_segments.files.storage.merged_rows import merge_rows
 
 KEYS = ("name", "number")
 SCHEMA = pa.schema(

@@ -8,20 +8,20 @@ from zlib import crc32
 
 import pytest
 
-from kafka_segments.build.scanner import ScanOptions, SegmentScanner
-from kafka_segments.compact.stale_builds import remove_stale_builds
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import DamageKind
-from kafka_segments.sources.kinds import UNRECOGNIZED
-from kafka_segments.sources.source_folder import list_source_folder
-from kafka_segments.sources.walk import find_segments
-from kafka_segments.storage import stores
-from kafka_segments.storage.files import absolute_uri, open_segment, place, read_whole
-from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.storage.publishing import publish
-from kafka_segments.storage.range_concurrency import LARGEST_READ_BYTES
+from kafka_segments.files.folders.kinds import UNRECOGNIZED
+from kafka_segments.files.folders.source_folder import list_source_folder
+from kafka_segments.files.folders.walk import find_segments
+from kafka_segments.files.storage import stores
+from kafka_segments.files.storage.files import absolute_uri, open_segment, place, read_whole
+from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.files.storage.publishing import publish
+from kafka_segments.files.storage.range_concurrency import LARGEST_READ_BYTES
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.verbs.change.compact.stale_builds import remove_stale_builds
+from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 
 MIB = 1024 * 1024
 BASE = 1000

@@ -7,11 +7,11 @@ import pytest
 from pyarrow import fs
 
 from kafka_segments.errors import FileReplacedError, SourceError, UsageError
-from kafka_segments.sources.walk import find_segments
-from kafka_segments.storage import stores, webhdfs
-from kafka_segments.storage.files import Place, open_segment, place, read_whole
-from kafka_segments.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.storage.publishing import publish
+from kafka_segments.files.folders.walk import find_segments
+from kafka_segments.files.storage import stores, webhdfs
+from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
+from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.files.storage.publishing import publish
 
 INDEX = "00000000000000000000.index"
 LOG = "00000000000000000000.log"

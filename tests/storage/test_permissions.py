@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.build.scanner import _unread
-from kafka_segments.index.segment import DamageKind
-from kafka_segments.storage.files import first_line
-from kafka_segments.storage.permissions import is_forbidden
+from kafka_segments.files.storage.files import first_line
+from kafka_segments.files.storage.permissions import is_forbidden
+from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.verbs.scan.scanner import _unread
 
 
 def test_the_line_of_a_forbidden_file_has_its_owner_and_the_command(tmp_path: Path) -> None:

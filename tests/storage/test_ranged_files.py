@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from kafka_segments.storage.files import open_segment, place
-from kafka_segments.storage.ranged_files import CountedRanges
+from kafka_segments.files.storage.files import open_segment, place
+from kafka_segments.files.storage.ranged_files import CountedRanges
 
 DATA = bytes(n % 251 for n in range(10_000))
 END = 4_080

@@ -7,16 +7,16 @@ from contextlib import closing
 
 import pytest
 
-from kafka_segments.storage import read_ahead
-from kafka_segments.storage.range_concurrency import (
+from kafka_segments.files.storage import read_ahead
+from kafka_segments.files.storage.range_concurrency import (
     LARGEST_READ_BYTES,
     MOST_ASKED_BYTES,
     MOST_AT_ONCE,
     MOST_BYTES,
     Pace,
 )
-from kafka_segments.storage.read_ahead import ReadAhead
-from kafka_segments.wire.reading import FRONT_BYTES
+from kafka_segments.files.storage.read_ahead import ReadAhead
+from kafka_segments.kafka.wire.reading import FRONT_BYTES
 
 MIB = 1024 * 1024
 MARK = 8

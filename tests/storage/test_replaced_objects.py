@@ -6,20 +6,20 @@ from zlib import crc32
 import pyarrow as pa
 import pytest
 
-from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.latency.tasks import WrapperTimes
-from kafka_segments.migrate.format_counter import FormatCounter
-from kafka_segments.migrate.tasks_inventory import _count
-from kafka_segments.rows.read_options import parse_options
-from kafka_segments.rows.segment_rows import SegmentRows
-from kafka_segments.rows.time_bounds import proven_greatest_timestamp
-from kafka_segments.search.tasks import LogReads, RecordSearch
-from kafka_segments.segments.bounds import Bounds
-from kafka_segments.sources.walk import find_segments
-from kafka_segments.storage import files
-from kafka_segments.storage.index_files import IndexOutput
-from kafka_segments.tables.keys import SEGMENT_KEYS
+from kafka_segments.engine.rows.read_options import parse_options
+from kafka_segments.engine.rows.segment_rows import SegmentRows
+from kafka_segments.engine.rows.time_bounds import proven_greatest_timestamp
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.files.folders.walk import find_segments
+from kafka_segments.files.segments.bounds import Bounds
+from kafka_segments.files.storage import files
+from kafka_segments.files.storage.index_files import IndexOutput
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
+from kafka_segments.verbs.change.migrate.tasks_inventory import _count
+from kafka_segments.verbs.find.latency.tasks import WrapperTimes
+from kafka_segments.verbs.find.search.tasks import LogReads, RecordSearch
+from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from strategies import stamped_wrapper
 
 REPLACED = "it was replaced while it was read: "

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from kafka_segments.errors import FileReplacedError
-from kafka_segments.storage import s3_ranges
-from kafka_segments.storage.s3_ranges import S3Bucket, S3Object, s3_bucket
+from kafka_segments.files.storage import s3_ranges
+from kafka_segments.files.storage.s3_ranges import S3Bucket, S3Object, s3_bucket
 
 DATA = random.Random(1).randbytes(300_000)
 KEY = "logs/a b%20+c/x.log"

@@ -13,10 +13,10 @@ from site import getsitepackages
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.storage.durable_files import sha256_of
-from kafka_segments.storage.folder_lock import held_lock
-from kafka_segments.storage.manifests import read_manifest
-from kafka_segments.storage.set_aside import (
+from kafka_segments.files.storage.durable_files import sha256_of
+from kafka_segments.files.storage.folder_lock import held_lock
+from kafka_segments.files.storage.manifests import read_manifest
+from kafka_segments.files.storage.set_aside import (
     MANIFEST,
     AsideManifest,
     SegmentFile,
@@ -36,7 +36,7 @@ SUFFIXES = ("log", "index")
 KILLED = """
 import errno, json, os, sys
 from pathlib import Path
-from kafka_segments.storage import set_aside as module
+from kafka_segments.files.storage import set_aside as module
 
 def counted(function):
     def call(*arguments, **options):

@@ -3,8 +3,14 @@
 import pytest
 from pyarrow import fs
 
-from kafka_segments.storage.files import place
-from kafka_segments.storage.stores import STORES, Store, by_usual_scheme, store_behind, store_of
+from kafka_segments.files.storage.files import place
+from kafka_segments.files.storage.stores import (
+    STORES,
+    Store,
+    by_usual_scheme,
+    store_behind,
+    store_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.storage.uris import lies_in, split_below
+from kafka_segments.files.storage.uris import lies_in, split_below
 
 
 @pytest.mark.parametrize(

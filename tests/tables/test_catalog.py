@@ -1,8 +1,8 @@
 """What a table knows of itself, without a JVM."""
 
-from kafka_segments.tables import catalog
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.schemas import newest_versions, schema
+from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.schemas import newest_versions, schema
 
 TABLES = [table for table in vars(catalog).values() if isinstance(table, Table)]
 

@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.storage import delta_metadata
-from kafka_segments.storage.files import Place
-from kafka_segments.storage.folder_lock import commit_lock
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables import upgrades
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables import upgrades
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.files.storage import delta_metadata
+from kafka_segments.files.storage.files import Place
+from kafka_segments.files.storage.folder_lock import commit_lock
 
 TABLE = tables.LOG_DIRS
 WRITES: dict[str, Callable[[Warehouse, DataFrame], None]] = {

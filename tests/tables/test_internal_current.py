@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from filled_tables import fill
-from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.internal_current import current_records
-from kafka_segments.tables.replicas import NOTHING_KNOWN
-from kafka_segments.tables.views import CURRENT, register_views, view_names
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.internal_current import current_records
+from kafka_segments.engine.tables.replicas import NOTHING_KNOWN
+from kafka_segments.engine.tables.views import CURRENT, register_views, view_names
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
 

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from filled_tables import fill
-from kafka_segments.tables.catalog import DIVERGENCES
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.last_run import of_last_run
+from kafka_segments.engine.tables.catalog import DIVERGENCES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.last_run import of_last_run
 
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2033, 1, 1, tzinfo=UTC)
 

@@ -24,17 +24,21 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.spark.local_rows import arrow_rows, arrow_schema
-from kafka_segments.storage import delta_append, delta_merge
-from kafka_segments.storage.delta_append import append_rows
-from kafka_segments.storage.delta_create import create_table
-from kafka_segments.storage.delta_metadata import change_metadata, publish_commit, read_metadata
-from kafka_segments.tables import small_tables as at_once
-from kafka_segments.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.small_tables import is_small, merge_small
-from kafka_segments.tables.upgrades import with_new_columns
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.engine.tables import small_tables as at_once
+from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.small_tables import is_small, merge_small
+from kafka_segments.engine.tables.upgrades import with_new_columns
+from kafka_segments.files.storage import delta_append, delta_merge
+from kafka_segments.files.storage.delta_append import append_rows
+from kafka_segments.files.storage.delta_create import create_table
+from kafka_segments.files.storage.delta_metadata import (
+    change_metadata,
+    publish_commit,
+    read_metadata,
+)
 from ready_builds import ReadyBuild
 
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.bounded import minus, plus
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.bounded import minus, plus
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
 from strategies import MAX_INT64, crc32c
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.tables.known_replicas import without_log
-from kafka_segments.tables.replicas import (
+from kafka_segments.engine.tables.known_replicas import without_log
+from kafka_segments.engine.tables.replicas import (
     KnownReplicas,
     answering_logs,
     choose_replica,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.tables.run_columns import stamp_of
+from kafka_segments.engine.tables.run_columns import stamp_of
 from rows_of import rows_of
 
 

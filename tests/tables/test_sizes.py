@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.tables.sizes import asks_much, holds_little, holds_much
+from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much
 
 MIB = 1024 * 1024
 

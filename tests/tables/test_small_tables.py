@@ -13,20 +13,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from filled_tables import fill
-from kafka_segments.spark.few_rows import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.tables import delta
-from kafka_segments.tables import small_tables as at_once
-from kafka_segments.tables.catalog import (
+from kafka_segments.engine.spark.few_rows import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.tables import delta
+from kafka_segments.engine.tables import small_tables as at_once
+from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
     SEGMENTS,
     UNRECOGNIZED_FILES,
     Table,
 )
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.small_tables import read_small
-from kafka_segments.tables.upgrades import with_new_columns
-from kafka_segments.tables.views import table_names
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.small_tables import read_small
+from kafka_segments.engine.tables.upgrades import with_new_columns
+from kafka_segments.engine.tables.views import table_names
 from ready_builds import ReadyBuild
 from rows_of import rows_of
 

@@ -5,9 +5,9 @@ import sqlglot
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 from sqlglot import exp
 
-from kafka_segments.tables import catalog
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.statements import (
+from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.statements import (
     _type,
     create_statement,
     delta_table,

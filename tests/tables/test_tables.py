@@ -13,14 +13,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables import upgrades
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.schemas import schema
+from kafka_segments.engine.tables.upgrades import refuses_nested_nulls, with_new_columns
 from kafka_segments.errors import UsageError
-from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables import upgrades
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.schemas import schema
-from kafka_segments.tables.upgrades import refuses_nested_nulls, with_new_columns
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
 

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.tables.timestamps import guess_unit
+from kafka_segments.engine.tables.timestamps import guess_unit
 
 EDGES = {
     946_684_799: None,

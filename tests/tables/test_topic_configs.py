@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.configs import KEYS, with_topic_configs
+from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.kafka.wire.kafka_configs import parse_described_configs, parse_server_properties
+from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
-from kafka_segments.tables.configs import KEYS, with_topic_configs
-from kafka_segments.tables.metadata_configs import HeldConfig, MetadataConfigs
-from kafka_segments.tables.topic_configs import TopicConfigs
-from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
-from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
 from rows_of import rows_of
 
 Told = dict[str, tuple[Any, str]]

@@ -4,11 +4,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField
 
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import REMOTE_SEGMENTS
+from kafka_segments.engine.tables.schemas import newest_versions, schema
+from kafka_segments.engine.tables.views import moment_name, with_timestamps
 from kafka_segments.settings import TopicConfig
-from kafka_segments.spark.local_rows import local_rows
-from kafka_segments.tables.catalog import REMOTE_SEGMENTS
-from kafka_segments.tables.schemas import newest_versions, schema
-from kafka_segments.tables.views import moment_name, with_timestamps
 
 SETTINGS = set(TopicConfig.model_fields)
 

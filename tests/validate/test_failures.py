@@ -6,11 +6,17 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.validate.decide.checks import KEYS_UNIQUE, ROWS_OF_KEY, Check, Severity, Suite
-from kafka_segments.validate.decide.failures import MOST_EXAMPLES, count_failures
-from kafka_segments.validate.decide.quarantine import rows_that_differ
-from kafka_segments.validate.decide.suites import SUITES
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.verbs.tell.validate.decide.checks import (
+    KEYS_UNIQUE,
+    ROWS_OF_KEY,
+    Check,
+    Severity,
+    Suite,
+)
+from kafka_segments.verbs.tell.validate.decide.failures import MOST_EXAMPLES, count_failures
+from kafka_segments.verbs.tell.validate.decide.quarantine import rows_that_differ
+from kafka_segments.verbs.tell.validate.decide.suites import SUITES
 from rows_of import rows_of
 
 BOUNDED = Check("bounded", "value", Severity.WARNING, "0 to 9", least=0, most=9)

@@ -14,23 +14,23 @@ from markupsafe import escape
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.spark.local_rows import arrow_schema
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.keys import SEGMENT_KEYS
-from kafka_segments.tables.schemas import schema
-from kafka_segments.validate.checkpoint import run_checkpoint
-from kafka_segments.validate.decide.checks import KEYS_UNIQUE, Severity
-from kafka_segments.validate.decide.failures import count_failures
-from kafka_segments.validate.decide.measure_others import measure_log_dirs, measure_logs
-from kafka_segments.validate.decide.measure_segments import measure_segments
-from kafka_segments.validate.decide.suites import SUITES
-from kafka_segments.validate.page import render_validation
-from kafka_segments.validate.report import row_text
-from kafka_segments.validate.results import CheckCounts, CheckResult
-from kafka_segments.validate.run import ValidateOptions, Validation, run_validate
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.spark.local_rows import arrow_schema
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.engine.tables.schemas import schema
+from kafka_segments.verbs.tell.validate.checkpoint import run_checkpoint
+from kafka_segments.verbs.tell.validate.decide.checks import KEYS_UNIQUE, Severity
+from kafka_segments.verbs.tell.validate.decide.failures import count_failures
+from kafka_segments.verbs.tell.validate.decide.measure_others import measure_log_dirs, measure_logs
+from kafka_segments.verbs.tell.validate.decide.measure_segments import measure_segments
+from kafka_segments.verbs.tell.validate.decide.suites import SUITES
+from kafka_segments.verbs.tell.validate.page import render_validation
+from kafka_segments.verbs.tell.validate.report import row_text
+from kafka_segments.verbs.tell.validate.results import CheckCounts, CheckResult
+from kafka_segments.verbs.tell.validate.run import ValidateOptions, Validation, run_validate
 
 NOW_MS = 1_800_000_000_000
 LATER_MS = NOW_MS + 7_200_000

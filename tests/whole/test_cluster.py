@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from driver_process import Driver, build_undisturbed, leftovers, same_tables, small_settings
 from kafka_segments.cli import cli
-from kafka_segments.tables import catalog as tables
+from kafka_segments.engine.tables import catalog as tables
 from spark_cluster import BIN, ROOT, SparkCluster, bare_environment, package_zip, packed_environment
 from stored_builds import NOW_MS, rows
 

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.internals.files import Origin
-from kafka_segments.internals.run import InternalsOptions, run_internals
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.settings import TopicConfig
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from stored_builds import build_few
 
 # Of a topic's settings those that Kafka's Admin has from the metadata log.

@@ -13,9 +13,9 @@ from connect_client import Done, run_verb
 from connect_notebook import asked
 from connect_server import ConnectServer
 from every_verb import CALLS, World
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.catalog import Table
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.delta import Warehouse
 from stored_builds import files, rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

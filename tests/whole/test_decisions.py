@@ -6,15 +6,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.build.decide import folding as log_folding
-from kafka_segments.build.decide import plan as build_plan
-from kafka_segments.failover import decide as plans
-from kafka_segments.forensics import decide as forensics
-from kafka_segments.lag.decide import commits as lag
-from kafka_segments.report.decide import overview
-from kafka_segments.sources import broker_identity
-from kafka_segments.tables.as_of import last_at_or_below
-from kafka_segments.tables.timestamps import guess_unit
+from kafka_segments.engine.sources import broker_identity
+from kafka_segments.engine.tables.as_of import last_at_or_below
+from kafka_segments.engine.tables.timestamps import guess_unit
+from kafka_segments.verbs.find.failover import decide as plans
+from kafka_segments.verbs.find.forensics import decide as forensics
+from kafka_segments.verbs.find.lag.decide import commits as lag
+from kafka_segments.verbs.scan.decide import folding as log_folding
+from kafka_segments.verbs.scan.decide import plan as build_plan
+from kafka_segments.verbs.tell.report.decide import overview
 from rows_of import rows_of
 
 NOW_MS = 1_800_000_000_000

@@ -9,23 +9,29 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.build import entry_files, run
-from kafka_segments.build.summary import BuildSummary
-from kafka_segments.build.write_tables import BuildTables
-from kafka_segments.index.log import RecoveryMode
-from kafka_segments.index.minute_index import MinuteFormat
-from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
-from kafka_segments.report.run import ReportData, ReportOptions, run_report
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.run import RetentionOptions
+from kafka_segments.engine.spark import packing
+from kafka_segments.engine.spark.computed_once import collected_if_few
+from kafka_segments.engine.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.engine.tables.catalog import (
+    BUILD_TABLES,
+    OFFSET_INDEX,
+    RUNS,
+    SEGMENTS,
+    TIME_INDEX,
+)
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
+from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.minute_index import MinuteFormat
 from kafka_segments.settings import Settings
-from kafka_segments.spark import packing
-from kafka_segments.spark.computed_once import collected_if_few
-from kafka_segments.spark.few_rows import few_rows, has_few_rows
-from kafka_segments.tables.catalog import BUILD_TABLES, OFFSET_INDEX, RUNS, SEGMENTS, TIME_INDEX
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.topic_configs import TopicConfigs
-from kafka_segments.validate.run import ValidateOptions, run_validate
+from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.run import RetentionOptions
+from kafka_segments.verbs.scan import entry_files, run
+from kafka_segments.verbs.scan.summary import BuildSummary
+from kafka_segments.verbs.scan.write_tables import BuildTables
+from kafka_segments.verbs.tell.report.run import ReportData, ReportOptions, run_report
+from kafka_segments.verbs.tell.validate.run import ValidateOptions, run_validate
 from log_folders import append_batch
 from ready_builds import ReadyBuild
 from stored_builds import NOW_MS, build, files, rows

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.audit.run import AuditOptions, run_audit
-from kafka_segments.backup.run import BACKUP, run_backup
-from kafka_segments.divergence.options import CopyOptions
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
-from kafka_segments.retention.run_plan import run_plan
-from kafka_segments.roll.decide.rules import RollRules
-from kafka_segments.roll.run import RollOptions, run_roll
-from kafka_segments.search.log_tables import LogChoice
-from kafka_segments.search.run import SearchOptions, run_search
+from kafka_segments.engine.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire.moments import LATEST, MAX_TIMESTAMP
 from kafka_segments.settings import Settings
-from kafka_segments.spark.few_rows import few_rows, has_few_rows
-from kafka_segments.tables.topic_configs import TopicConfigs
-from kafka_segments.wire.moments import LATEST, MAX_TIMESTAMP
+from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup
+from kafka_segments.verbs.copies.divergence.options import CopyOptions
+from kafka_segments.verbs.find.search.log_tables import LogChoice
+from kafka_segments.verbs.find.search.run import SearchOptions, run_search
+from kafka_segments.verbs.judge.audit.run import AuditOptions, run_audit
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.run import RetentionOptions, run_explain, run_retention
+from kafka_segments.verbs.judge.retention.run_plan import run_plan
+from kafka_segments.verbs.judge.roll.decide.rules import RollRules
+from kafka_segments.verbs.judge.roll.run import RollOptions, run_roll
 from ready_builds import ReadyBuild
 
 _NOW_MS = 1_795_000_000_000

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.tables import catalog as tables
-from kafka_segments.tables.delta import Warehouse
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.delta import Warehouse
 
 UNRECOGNIZED = tables.UNRECOGNIZED_FILES
 NAMES = (

@@ -12,22 +12,22 @@ from pyspark.sql import functions as F
 
 import kafka_segments
 from filled_tables import fill
-from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
-from kafka_segments.generated.records import TRANSACTIONS_TOPIC
-from kafka_segments.migrate.run_inventory import InventoryOptions, run_inventory
-from kafka_segments.report.report import render_report
-from kafka_segments.report.run import ReportData, ReportOptions, run_report
-from kafka_segments.retention.decide.rules import RetentionRules
-from kafka_segments.retention.run import RetentionOptions
-from kafka_segments.retention.run_plan import run_plan
+from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.settings import Settings
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
-from kafka_segments.tables.delta import Warehouse
-from kafka_segments.tables.topic_configs import TopicConfigs
-from kafka_segments.validate.run import ValidateOptions, run_validate
+from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory
+from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
+from kafka_segments.verbs.judge.retention.run import RetentionOptions
+from kafka_segments.verbs.judge.retention.run_plan import run_plan
+from kafka_segments.verbs.scan.summary import BuildSummary
+from kafka_segments.verbs.tell.report.report import render_report
+from kafka_segments.verbs.tell.report.run import ReportData, ReportOptions, run_report
+from kafka_segments.verbs.tell.validate.run import ValidateOptions, run_validate
 from plain_decoder import plain_records, positions
 from stored_builds import NOW_MS, build_few
 from tiered_objects import put_log

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.console.options import ExitStatus
-from kafka_segments.storage.files import list_folder, place
-from kafka_segments.storage.publishing import publish
-from kafka_segments.tables import catalog as tables
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.files.storage.files import list_folder, place
+from kafka_segments.files.storage.publishing import publish
 from mini_hdfs import MiniHdfs
 from object_store import ObjectStore, Request
 from ready_builds import LentBuild

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.audit.tasks import AuditScope, SegmentAuditor
-from kafka_segments.build.scanner import ScanOptions, SegmentScanner
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.segment import DamageKind
-from kafka_segments.recovery.run_forecast import Forecast, ForecastOptions, run_forecast
-from kafka_segments.storage.local_file import LocalFile
+from kafka_segments.files.storage.local_file import LocalFile
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.verbs.change.recovery.run_forecast import (
+    Forecast,
+    ForecastOptions,
+    run_forecast,
+)
+from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
+from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 from strategies import v2_batch
 
 NAME = f"{0:020d}.log"

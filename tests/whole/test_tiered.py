@@ -7,14 +7,14 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
-from kafka_segments.build.summary import BuildSummary
 from kafka_segments.cli import cli
+from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.errors import UsageError
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.spark.few_rows import few_rows
-from kafka_segments.tables import catalog as tables
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
+from kafka_segments.verbs.scan.summary import BuildSummary
 from object_store import ObjectStore
 from stored_builds import rows_few
 from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.build.options import BuildOptions
-from kafka_segments.build.run import run_build
 from kafka_segments.console.bar import ReadProgress
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.internals.tasks import read_records
-from kafka_segments.recovery.run_forecast import ForecastOptions, run_forecast
-from kafka_segments.rows.datasource import load_of
-from kafka_segments.rows.table_reads import read_segments
-from kafka_segments.sources.segment_files import with_digests, with_segment_files
-from kafka_segments.spark.computed_once import collected_if_few
-from kafka_segments.spark.few_rows import expect_many_rows
-from kafka_segments.spark.packing import Load
-from kafka_segments.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.rows.datasource import load_of
+from kafka_segments.engine.rows.table_reads import read_segments
+from kafka_segments.engine.sources.segment_files import with_digests, with_segment_files
+from kafka_segments.engine.spark.computed_once import collected_if_few
+from kafka_segments.engine.spark.few_rows import expect_many_rows
+from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.verbs.change.recovery.run_forecast import ForecastOptions, run_forecast
+from kafka_segments.verbs.find.internals.tasks import read_records
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.run import run_build
 from rows_of import frame
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.spark.session import SHORT_RUN_OPTIONS
+from kafka_segments.engine.spark.session import SHORT_RUN_OPTIONS
 from object_store import ObjectStore
 from s3_files import S3Files
 from s3_gateway import PROGRAM, S3Gateway, skip_without_gateway

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import strategies
 from kafka_segments.errors import FileChangedError
-from kafka_segments.segments import chunks
-from kafka_segments.segments.bounds import Bounds
-from kafka_segments.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.wire import batches as wire
+from kafka_segments.files.segments import chunks
+from kafka_segments.files.segments.bounds import Bounds
+from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
+from kafka_segments.kafka.wire import batches as wire
 from strategies import (
     CONTROL,
     DELETE_HORIZON,

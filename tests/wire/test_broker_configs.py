@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.wire.broker_configs import (
+from kafka_segments.kafka.wire.broker_configs import (
     OF_NEWER_RELEASES,
     OF_OLDER_RELEASES,
     PLAIN,

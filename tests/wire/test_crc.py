@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from kafka_segments.wire import crc, crc_folding, native
+from kafka_segments.kafka.wire import crc, crc_folding, native
 
 BYTES = np.random.default_rng(7).integers(0, 256, 12_000, dtype=np.uint8).tobytes()
 WAYS = [

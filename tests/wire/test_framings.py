@@ -9,12 +9,12 @@ import pytest
 
 from framings import LZ4, drawn_framing, framings, gzip_member, lz4_frame, plain_xxh32
 from kafka_referee import Referee, RefereeError
-from kafka_segments.wire.codecs import Decompressor
-from kafka_segments.wire.failures import FAILURE_SLOTS, OK
-from kafka_segments.wire.records import check_records
-from kafka_segments.wire.streams import DecompressionError
-from kafka_segments.wire.wrappers import first_offset
-from kafka_segments.wire.xxhash import xxh32
+from kafka_segments.kafka.wire.codecs import Decompressor
+from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK
+from kafka_segments.kafka.wire.records import check_records
+from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.kafka.wire.wrappers import first_offset
+from kafka_segments.kafka.wire.xxhash import xxh32
 from strategies import v0_message, v1_message, v2_batch, v2_record
 
 COUNT = 6

@@ -16,35 +16,39 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.broker_rules.lookups import lookup_timestamp
 from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.generated.records import decode_internal
-from kafka_segments.index.offset_index import check_offset_index, decode_offset_index, lookup_offset
-from kafka_segments.index.recovery import SegmentRecoverer
-from kafka_segments.index.recovery_options import RecoveryOptions
-from kafka_segments.index.snapshots import decode_snapshot
-from kafka_segments.index.splitting import split_overflowed
-from kafka_segments.index.time_index import check_time_index, decode_time_index
-from kafka_segments.index.transactions import decode_transaction_index
-from kafka_segments.segments.converter import SegmentConverter
-from kafka_segments.segments.digest import RecordDigester
-from kafka_segments.wire.checkpoints import (
+from kafka_segments.files.segments.converter import SegmentConverter
+from kafka_segments.files.segments.digest import RecordDigester
+from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
+from kafka_segments.kafka.index.offset_index import (
+    check_offset_index,
+    decode_offset_index,
+    lookup_offset,
+)
+from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.splitting import split_overflowed
+from kafka_segments.kafka.index.time_index import check_time_index, decode_time_index
+from kafka_segments.kafka.index.transactions import decode_transaction_index
+from kafka_segments.kafka.messages.records import decode_internal
+from kafka_segments.kafka.wire.checkpoints import (
     parse_leader_epochs,
     parse_meta_properties,
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kafka_segments.wire.chunk_index import decode_chunk_sizes
-from kafka_segments.wire.kafka_configs import parse_described_configs, parse_server_properties
-from kafka_segments.wire.names import (
+from kafka_segments.kafka.wire.chunk_index import decode_chunk_sizes
+from kafka_segments.kafka.wire.kafka_configs import parse_described_configs, parse_server_properties
+from kafka_segments.kafka.wire.names import (
     METADATA_TOPIC,
     OFFSETS_TOPIC,
     parse_partition_folder,
     parse_segment_name,
 )
-from kafka_segments.wire.segment_manifest import parse_manifest
-from kafka_segments.wire.tiered_names import tiered_log_of
-from kafka_segments.wire.tiered_offsets import parse_tiered_offsets
+from kafka_segments.kafka.wire.segment_manifest import parse_manifest
+from kafka_segments.kafka.wire.tiered_names import tiered_log_of
+from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets
 from log_reading import reader_of, record_times
 from spoiled_bytes import spoil
 from strategies import crc32c

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kafka_segments.wire import batches as wire
+from kafka_segments.kafka.wire import batches as wire
 from log_reading import batches_of
 from strategies import v0_message, v1_message, v2_batch
 

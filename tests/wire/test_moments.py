@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.wire.moments import (
+from kafka_segments.kafka.wire.moments import (
     moment_text,
     mtime_text,
     parse_moment,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.wire.names import (
+from kafka_segments.kafka.wire.names import (
     FolderState,
     PartitionFolder,
     file_name,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.wire.plain_text import first_of, plain, plain_json, plain_lines
+from kafka_segments.kafka.wire.plain_text import first_of, plain, plain_json, plain_lines
 
 ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kafka_segments.wire.failures import FAILURE_SLOTS, OK, describe
-from kafka_segments.wire.records import check_records
+from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK, describe
+from kafka_segments.kafka.wire.records import check_records
 from strategies import v2_record, varint
 
 PLAIN = v2_record(timestamp_delta=0, offset_delta=0, key=b"k", value=None)

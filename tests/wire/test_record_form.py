@@ -5,9 +5,9 @@ import struct
 import numpy as np
 import pytest
 
-from kafka_segments.wire import record_form as forms
-from kafka_segments.wire.filling import new_failure
-from kafka_segments.wire.sections import record_sections
+from kafka_segments.kafka.wire import record_form as forms
+from kafka_segments.kafka.wire.filling import new_failure
+from kafka_segments.kafka.wire.sections import record_sections
 from log_reading import batches_of
 from strategies import LOG_APPEND_TIME, v0_message, v1_message, v2_batch
 

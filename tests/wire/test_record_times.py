@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from kafka_segments.wire.record_times import RecordTimesReader, Undecodable
+from kafka_segments.kafka.wire.record_times import RecordTimesReader, Undecodable
 from log_reading import chunks, record_times
 from plain_decoder import plain_records
 from strategies import DatedLog, dated_logs, v2_batch

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.wire.chunk_index import decode_chunk_sizes, parse_chunk_sizes
-from kafka_segments.wire.segment_manifest import RemoteSegment, SegmentManifest, parse_manifest
-from kafka_segments.wire.tiered_names import (
+from kafka_segments.kafka.wire.chunk_index import decode_chunk_sizes, parse_chunk_sizes
+from kafka_segments.kafka.wire.segment_manifest import (
+    RemoteSegment,
+    SegmentManifest,
+    parse_manifest,
+)
+from kafka_segments.kafka.wire.tiered_names import (
     parse_name_with_id,
     parse_object_name,
     parse_tiered_folder,

@@ -3,8 +3,8 @@
 import pytest
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.wire.checkpoints import parse_partition_metadata
-from kafka_segments.wire.topic_ids import encode_partition_metadata, parse_topic_ids
+from kafka_segments.kafka.wire.checkpoints import parse_partition_metadata
+from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata, parse_topic_ids
 
 DESCRIBED = (
     "Topic: a.b\tTopicId: 6ZvIBo7HSWiOS3Z1Zz8NMg\tPartitionCount: 1\tConfigs:\n"

@@ -12,9 +12,9 @@ from kafka_segments.api.arguments import FilePath
 from kafka_segments.api.forecasts import StartForecast, forecast
 from kafka_segments.api.warehouse import OpenWarehouse
 from kafka_segments.console.early import ANY_TABLE, require_tables
-from kafka_segments.rows import datasource
-from kafka_segments.rows.workers import require_package
-from kafka_segments.storage.files import absolute_uri
+from kafka_segments.engine.rows import datasource
+from kafka_segments.engine.rows.workers import require_package
+from kafka_segments.files.storage.files import absolute_uri
 
 __all__ = ["OpenWarehouse", "StartForecast", "forecast", "open", "register"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_segments.console.options import clock
+from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
-from kafka_segments.retention.command_options import load_configs
-from kafka_segments.search.log_tables import LogChoice
+from kafka_segments.kafka.wire.moments import parse_point
 from kafka_segments.settings import CutConfig, RetentionConfig, Settings, settings_grid
-from kafka_segments.tables.topic_configs import TopicConfigs
-from kafka_segments.wire.moments import parse_point
+from kafka_segments.verbs.find.search.log_tables import LogChoice
+from kafka_segments.verbs.judge.retention.command_options import load_configs
 
 FilePath = str | PathLike[str]
 Moment = datetime | int | str

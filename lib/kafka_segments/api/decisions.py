@@ -17,15 +17,15 @@ from kafka_segments.api.arguments import (
     paths,
 )
 from kafka_segments.api.tables import OpenTables
-from kafka_segments.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.console.options import clock
-from kafka_segments.retention.command_options import log_of, retention_options
-from kafka_segments.retention.run import RetentionOptions, run_explain, run_retention
-from kafka_segments.retention.run import run_what_if as run_retention_what_if
-from kafka_segments.roll.decide.rules import RollRules
-from kafka_segments.roll.run import RollOptions, run_roll
-from kafka_segments.roll.run import run_what_if as run_roll_what_if
+from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.settings import CutConfig, RetentionConfig
+from kafka_segments.verbs.judge.retention.command_options import log_of, retention_options
+from kafka_segments.verbs.judge.retention.run import RetentionOptions, run_explain, run_retention
+from kafka_segments.verbs.judge.retention.run import run_what_if as run_retention_what_if
+from kafka_segments.verbs.judge.roll.decide.rules import RollRules
+from kafka_segments.verbs.judge.roll.run import RollOptions, run_roll
+from kafka_segments.verbs.judge.roll.run import run_what_if as run_roll_what_if
 
 
 class OpenDecisions(OpenTables):

@@ -8,23 +8,26 @@ from pyspark.sql import DataFrame
 
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, optional_ms
 from kafka_segments.api.tables import OpenTables
-from kafka_segments.broker_rules.group_records import OLDEST, group_record_rules
-from kafka_segments.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.console.options import clock
+from kafka_segments.engine.tables.views import CURRENT
 from kafka_segments.errors import UsageError
-from kafka_segments.internals.as_of import AsOf
-from kafka_segments.internals.command_tier import CHECKS, GRACE_MS
-from kafka_segments.internals.run_groups import GroupsOptions, run_groups
-from kafka_segments.internals.run_metadata import (
+from kafka_segments.files.storage.files import absolute_uri
+from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
+from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
+from kafka_segments.verbs.find.internals.as_of import AsOf
+from kafka_segments.verbs.find.internals.command_tier import CHECKS, GRACE_MS
+from kafka_segments.verbs.find.internals.run_groups import GroupsOptions, run_groups
+from kafka_segments.verbs.find.internals.run_metadata import (
     ChangesOptions,
     StateOptions,
     run_changed,
     run_state,
 )
-from kafka_segments.internals.run_tier import TierOptions, known_gaps, run_tier
-from kafka_segments.internals.run_transactions import TransactionsOptions, run_transactions
-from kafka_segments.storage.files import absolute_uri
-from kafka_segments.tables.views import CURRENT
+from kafka_segments.verbs.find.internals.run_tier import TierOptions, known_gaps, run_tier
+from kafka_segments.verbs.find.internals.run_transactions import (
+    TransactionsOptions,
+    run_transactions,
+)
 
 
 class OpenInternals:

@@ -8,15 +8,15 @@ from pyspark.sql import DataFrame
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
 from kafka_segments.api.decisions import OpenDecisions
 from kafka_segments.api.internals import OpenInternals
-from kafka_segments.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
-from kafka_segments.lag.run import LagOptions, run_lag
-from kafka_segments.lag.run_share import run_share_lag
-from kafka_segments.latency.run import LatencyOptions, run_latency
-from kafka_segments.search.log_tables import LogChoice
-from kafka_segments.search.run import SearchOptions, run_search
-from kafka_segments.wire.moments import parse_moment
+from kafka_segments.kafka.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
+from kafka_segments.kafka.wire.moments import parse_moment
+from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
+from kafka_segments.verbs.find.lag.run_share import run_share_lag
+from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency
+from kafka_segments.verbs.find.search.log_tables import LogChoice
+from kafka_segments.verbs.find.search.run import SearchOptions, run_search
 
 
 class OpenWarehouse(OpenDecisions):

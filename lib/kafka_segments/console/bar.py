@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
-    from kafka_segments.spark.packing import Load
+    from kafka_segments.engine.spark.packing import Load
 
 _POLL_SECONDS = 0.3
 
@@ -216,7 +216,7 @@ def _stages_of(spark: "SparkSession | None") -> "Callable[[], list[SparkStageInf
     """Return what gives the stages that run."""
     if spark is None:
         return list
-    from kafka_segments.spark.connect import is_connect  # noqa: PLC0415
+    from kafka_segments.engine.spark.connect import is_connect  # noqa: PLC0415
 
     if is_connect(spark):
         return list

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kafka_segments.wire.plain_text import plain, plain_json
+from kafka_segments.kafka.wire.plain_text import plain, plain_json
 
 _CSV_END = "\r\n"  # with it the writer quotes both of its signs (RFC 4180)
 

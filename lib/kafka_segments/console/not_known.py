@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafka_segments.console.lines import say
 
 if TYPE_CHECKING:
-    from kafka_segments.tables.metadata_in_tables import MetadataProblem
+    from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 
 _TOLD: ContextVar[list[str] | None] = ContextVar("_TOLD", default=None)
 
@@ -42,7 +42,7 @@ def tell_metadata_problems(
     ``warehouse``: URI of the tables; ``cluster``: of this one alone; ``at_offset``: as of which
     offset of its metadata log a cluster is asked, by its name; else as of the end.
     """
-    from kafka_segments.tables.metadata_in_tables import metadata_problems  # noqa: PLC0415
+    from kafka_segments.engine.tables.metadata_in_tables import metadata_problems  # noqa: PLC0415
 
     asked = at_offset or {}
     told = [

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_segments.broker_rules.versions import DEFAULT, NEWEST
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import noting
 from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
+from kafka_segments.engine.sources.missing import MOST_VANISHED
 from kafka_segments.errors import KafkaSegmentsError, TerminatedError, UsageError
-from kafka_segments.sources.missing import MOST_VANISHED
-from kafka_segments.wire.plain_text import plain, plain_lines
+from kafka_segments.kafka.broker_rules.versions import DEFAULT, NEWEST
+from kafka_segments.kafka.wire.plain_text import plain, plain_lines
 
 if TYPE_CHECKING:
     from kafka_segments.settings import Settings

@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from kafka_segments.console.grouping import counted, without_numbers
 from kafka_segments.console.lines import print_csv, print_json, print_json_line
-from kafka_segments.wire.plain_text import plain
+from kafka_segments.kafka.wire.plain_text import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -70,7 +70,7 @@ def print_rows(rows: "DataFrame", output: str) -> None:
     """Print all rows as JSON lines or CSV, without holding them at once."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from kafka_segments.spark.row_stream import stream_rows  # noqa: PLC0415
+    from kafka_segments.engine.spark.row_stream import stream_rows  # noqa: PLC0415
 
     if output == "json":
         lines = rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))

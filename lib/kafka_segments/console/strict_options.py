@@ -8,8 +8,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import Refused, check_before_session
-from kafka_segments.storage.uris import misread_uri, scheme_of, without_secrets
-from kafka_segments.wire.moments import END_OF_TIME_MS, moment_text
+from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
+from kafka_segments.kafka.wire.moments import END_OF_TIME_MS, moment_text
 
 INT = click.IntRange(min=0, max=2**31 - 1)
 POSITIVE_INT = click.IntRange(min=1, max=2**31 - 1)

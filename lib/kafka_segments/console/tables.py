@@ -9,7 +9,7 @@ from rich.table import Table
 from kafka_segments.console.grouping import NUMBERS
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
-from kafka_segments.tables.cluster_names import cluster_in_words
+from kafka_segments.engine.tables.cluster_names import cluster_in_words
 
 Cells = Callable[[Row], Iterable[str]]
 

@@ -47,10 +47,10 @@ def verb_session(
         BrokenTableError: the verb failed, and a table of the warehouse is not whole.
     """
     from kafka_segments.console.progress import progress  # noqa: PLC0415
-    from kafka_segments.spark.few_rows import few_rows  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.storage.delta_health import first_broken  # noqa: PLC0415
-    from kafka_segments.tables.sizes import holds_much  # noqa: PLC0415
+    from kafka_segments.engine.spark.few_rows import few_rows  # noqa: PLC0415
+    from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.engine.tables.sizes import holds_much  # noqa: PLC0415
+    from kafka_segments.files.storage.delta_health import first_broken  # noqa: PLC0415
 
     if reads_all and warehouse is not None:
         is_long = is_long or holds_much(warehouse)

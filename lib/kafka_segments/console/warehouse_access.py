@@ -36,7 +36,7 @@ def _is_writable(warehouse: str) -> bool:
 
     A store says it at the first write. Root may write what is no read-only file system.
     """
-    from kafka_segments.storage.stores import store_of  # noqa: PLC0415
+    from kafka_segments.files.storage.stores import store_of  # noqa: PLC0415
 
     if not store_of(warehouse).is_local:
         return True

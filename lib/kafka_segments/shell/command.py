@@ -24,9 +24,9 @@ def shell(**options: Any) -> None:
 
 
 def _shell(group: click.Command) -> int:
+    from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.shell.loop import Shell  # noqa: PLC0415
     from kafka_segments.shell.prompt import lines_of_stdin, lines_typed  # noqa: PLC0415
-    from kafka_segments.spark.session import spark_session  # noqa: PLC0415
 
     if not isinstance(group, click.Group):
         raise TypeError(f"{group.name} is no group of verbs")

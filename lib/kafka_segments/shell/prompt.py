@@ -15,7 +15,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from kafka_segments.errors import TerminatedError
-from kafka_segments.storage.user_folders import state_folder
+from kafka_segments.files.storage.user_folders import state_folder
 
 _PROMPT = "kafka-segments> "
 _LEAVE = ("exit", "help", "quit")

@@ -1,0 +1,1 @@
+"""What runs a verb: Spark, the warehouse's tables, listed sources, rows of segments."""

@@ -1,0 +1,1 @@
+"""Sources listed and compared with the tables, as rows."""

@@ -1,0 +1,87 @@
+"""What internal topics say last of each key, and the markers of transactions in them."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.replicas import KnownReplicas, of_answering_replica
+from kafka_segments.kafka.messages import control
+from kafka_segments.kafka.messages.messages import SHARES
+from kafka_segments.kafka.messages.records import SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+
+COMPACTED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
+"""The internal topics whose state is the last value of each key."""
+_CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
+_COMMIT_KIND = "OffsetCommit"
+SHARE_SNAPSHOT, SHARE_UPDATE = (records.kind for records in SHARES)
+
+
+def is_control() -> Column:
+    """Tell whether a row is a control record, be it of a type that is known or not."""
+    has_type = F.get_json_object("key_json", "$.type").isNotNull()
+    return F.col("kind").isin(*_CONTROL_KINDS) | ((F.col("kind") == UNKNOWN) & has_type)
+
+
+def next_marker() -> Column:
+    """Return the type of the next marker of a record's producer in its log; null: there is none.
+
+    Needs: rows of ``internal_records``.
+    """
+    marker = F.when(
+        F.col("kind") == control.END_TXN_MARKER.name,
+        F.get_json_object("key_json", "$.type").cast("int"),
+    )
+    later = (
+        Window.partitionBy(*LOG_KEYS, "producer_id")
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    return F.last(marker, ignorenulls=True).over(later)
+
+
+def current_records(known: KnownReplicas) -> Transform:
+    """Keep the last record of each key of the topics that coordinators keep their state in.
+
+    1. Of several replicas of a partition the one that answers for it counts (``choose_replica``).
+    2. A commit with a producer id counts if the producer's next marker is COMMIT. It does not count
+       if that marker is ABORT, or if there is no marker yet.
+    3. Keys are equal if they say the same, whatever their version; keys that are not decoded, if
+       their bytes are.
+    4. A tombstone is kept as such: its key has nothing any more. Records that cannot be read are
+       kept too: what their key has is not known.
+    5. An update of a share group's state goes with a later snapshot of it, be it a tombstone.
+
+    Needs: rows of ``internal_records``.
+    Gives: the same columns.
+    Source: OffsetMetadataManager.replay, TransactionStateManager.loadTransactionMetadata,
+        ShareCoordinatorShard.replay.
+    """
+    waits = (
+        (F.col("kind") == _COMMIT_KIND)
+        & (F.col("producer_id") >= 0)
+        & ~F.coalesce("is_tombstone", F.lit(False))
+    )
+    is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
+    of_key = Window.partitionBy("cluster", "topic", "partition", "kind", "_key")
+    of_state = Window.partitionBy("cluster", "topic", "partition", "_key")
+    snapshot = F.max(F.when(F.col("kind") == SHARE_SNAPSHOT, F.col("offset"))).over(of_state)
+    is_dead = F.coalesce(
+        (F.col("kind") == SHARE_UPDATE) & (F.col("offset") < snapshot), F.lit(False)
+    )
+
+    def transform(records: DataFrame) -> DataFrame:
+        return (
+            records.where(F.col("topic").isin(*COMPACTED_TOPICS))
+            .transform(of_answering_replica(known))
+            .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
+            .withColumn("_key", F.coalesce("key_json", F.hex("key")))
+            .where(F.col("_counts") & F.col("_key").isNotNull() & F.col("offset").isNotNull())
+            .where(~F.coalesce(is_control(), F.lit(False)))
+            .withColumn("_is_dead", is_dead)
+            .withColumn("_turn", F.row_number().over(of_key.orderBy(F.desc("offset"))))
+            .where("_turn = 1 AND NOT _is_dead")
+            .drop("_counts", "_key", "_is_dead", "_turn")
+        )
+
+    return transform

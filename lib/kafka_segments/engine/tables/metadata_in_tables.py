@@ -1,0 +1,150 @@
+"""Which clusters have metadata in the tables, and what of it held at a moment, without Spark."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_segments.engine.tables.catalog import LOG_DIRS, METADATA_PROBLEMS, METADATA_TABLES
+from kafka_segments.engine.tables.cluster_names import cluster_in_words
+from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_rows import read_small_files, read_small_table
+from kafka_segments.files.storage.uris import join_uri
+
+_MOST_BYTES = 256 * 1024 * 1024
+_MOST_FILES = 10_000
+_MOST_ROWS = 10_000_000
+_HELD = ("cluster", "from_offset", "from_ms", "until_offset", "until_ms")
+
+
+class NoMetadataError(Exception):
+    """Why a warehouse that has metadata does not tell it."""
+
+
+class MetadataClusters(NamedTuple):
+    """The clusters whose metadata a warehouse has, as of a moment.
+
+    ``at_offset`` has the offset of each cluster's metadata log that the moment stands for;
+    ``begin_ms`` when the history of each other cluster begins, which is later.
+    """
+
+    at_offset: dict[str, int]
+    begin_ms: dict[str, int]
+
+
+class MetadataProblem(NamedTuple):
+    """What the history of a cluster's metadata lacks, from an offset on; None: all of it."""
+
+    cluster: str
+    at_offset: int | None
+    problem: str
+
+    def __str__(self) -> str:
+        return f"cluster {cluster_in_words(self.cluster)}: {self.problem}"
+
+    def concerns(self, at_offset: int | None) -> bool:
+        """Tell whether it concerns the state as of an offset; None: as of the end."""
+        return self.at_offset is None or at_offset is None or self.at_offset <= at_offset
+
+
+def metadata_problems(warehouse: str) -> list[MetadataProblem]:
+    """Return what the histories in the tables of a warehouse, a URI, lack."""
+    uri = join_uri(warehouse, METADATA_PROBLEMS.name)
+    names = (*MetadataProblem._fields, "number")
+    rows = read_small_table(uri, names, most_bytes=_MOST_BYTES) or []
+    in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
+    return [MetadataProblem(*(row[name] for name in MetadataProblem._fields)) for row in in_order]
+
+
+def clusters_with_metadata(warehouse: str, *, at_ms: int) -> MetadataClusters:
+    """Find the clusters that have any metadata in the tables of a warehouse, an absolute URI.
+
+    A moment stands for the offset before the first later change, as for ``internals --at``.
+
+    Raises:
+        NoMetadataError: a table is too large to be read without Spark.
+    """
+    begin: dict[str, tuple[int, int]] = {}
+    later: dict[str, int] = {}
+    for table in METADATA_TABLES:
+        for rows in _files_of(warehouse, table.name):
+            for cluster, offset, ms in _least(rows, "from_offset", "from_ms"):
+                begin[cluster] = min((offset, ms), begin.get(cluster, (offset, ms)))
+            for end in ("from", "until"):
+                changed_later = rows.filter(pc.greater(rows[f"{end}_ms"], at_ms))
+                for cluster, offset in _least(changed_later, f"{end}_offset"):
+                    later[cluster] = min(offset, later.get(cluster, offset))
+    at_offset = {cluster: later.get(cluster, 2**63) - 1 for cluster in begin}
+    is_told = {cluster: at_offset[cluster] >= offset for cluster, (offset, _) in begin.items()}
+    return MetadataClusters(
+        {cluster: offset for cluster, offset in at_offset.items() if is_told[cluster]},
+        {cluster: ms for cluster, (_, ms) in begin.items() if not is_told[cluster]},
+    )
+
+
+def clusters_of_logs(warehouse: str) -> set[str]:
+    """Return the clusters that ``build`` has found log directories of.
+
+    A table that is too large to be read without Spark tells none.
+    """
+    uri = join_uri(warehouse, LOG_DIRS.name)
+    rows = read_small_table(uri, ("cluster",), most_bytes=_MOST_BYTES)
+    return {row["cluster"] for row in rows or ()}
+
+
+def rows_held(
+    warehouse: str, table: str, columns: Sequence[str], at_offset: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a metadata table that held at an offset of each cluster's metadata log.
+
+    Raises:
+        NoMetadataError: the table is too large to be read without Spark.
+    """
+    for row in rows_until(warehouse, table, columns, at_offset):
+        if row["until_offset"] is None or row["until_offset"] > at_offset[row["cluster"]]:
+            yield row
+
+
+def rows_until(
+    warehouse: str, table: str, columns: Sequence[str], at_offset: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows that held at an offset of each cluster's metadata log, or at an earlier one.
+
+    Raises:
+        NoMetadataError: the table is too large to be read without Spark.
+    """
+    names = (*columns, *_HELD)
+    rows = read_small_table(join_uri(warehouse, table), names, most_bytes=_MOST_BYTES)
+    if rows is None:
+        _refuse_large(warehouse, table)
+    for row in rows or ():
+        if row["from_offset"] <= at_offset.get(row["cluster"], -1):
+            yield row
+
+
+def _files_of(warehouse: str, table: str) -> list[pa.Table]:
+    found = read_small_files(
+        join_uri(warehouse, table),
+        _HELD,
+        most_bytes=_MOST_BYTES,
+        most_files=_MOST_FILES,
+        most_rows=_MOST_ROWS,
+    )
+    if found is None:
+        _refuse_large(warehouse, table)
+        return []
+    return found.files
+
+
+def _refuse_large(warehouse: str, table: str) -> None:
+    """Refuse a table that is there, and was not read without Spark."""
+    if last_version(join_uri(warehouse, table)) is not None:
+        raise NoMetadataError(f"its table {table} is too large to be read")
+
+
+def _least(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield each cluster with the least value of each column."""
+    least = rows.group_by("cluster").aggregate([(column, "min") for column in columns])
+    names = ("cluster", *(f"{column}_min" for column in columns))
+    yield from zip(*(least[name].to_pylist() for name in names), strict=True)

@@ -1,0 +1,1 @@
+"""Files and folders of any store, and segments in them. No Spark."""

@@ -1,0 +1,86 @@
+"""The files of a log directory itself: the broker's checkpoints and meta.properties."""
+
+from functools import partial
+from typing import Any
+
+from kafka_segments.files.folders.kinds import LOG_DIR
+from kafka_segments.files.folders.listing_rows import BrokerFiles, Listed
+from kafka_segments.files.storage.files import Place
+from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.kafka.wire import checkpoints
+from kafka_segments.kafka.wire.names import FolderState, is_beside_segments, parse_partition_folder
+
+_OFFSET_FILES = {
+    "recovery_point": checkpoints.RECOVERY_POINT,
+    "log_start_offset": checkpoints.LOG_START_OFFSET,
+    "high_watermark": checkpoints.HIGH_WATERMARK,
+    "cleaner_offset": checkpoints.CLEANER_OFFSET,
+}
+_LOG_DIR_FILES = {*_OFFSET_FILES.values(), checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN}
+_OF_BROKER = _LOG_DIR_FILES | {checkpoints.LOCK, checkpoints.BOOTSTRAP}
+
+
+def is_log_dir(entries: list[FileEntry]) -> bool:
+    """Tell whether a folder has folders of partitions or a broker's checkpoint files."""
+    return any(
+        parse_partition_folder(entry.name) is not None
+        if entry.is_folder
+        else entry.name in _LOG_DIR_FILES
+        for entry in entries
+    )
+
+
+def is_foreign(entry: FileEntry) -> bool:
+    """Tell whether a broker keeps no file of this name in a log directory; it passes over those."""
+    is_kafkas = entry.name in _OF_BROKER or is_beside_segments(entry.name)
+    return not entry.is_folder and not is_kafkas
+
+
+def same_partitions(folders: list[FileEntry]) -> dict[str, str]:
+    """Return the folders whose partition has another folder already, as t-01 beside t-1.
+
+    The values are the names of the folders that come first.
+    """
+    first: dict[tuple[str, int], str] = {}
+    doubles: dict[str, str] = {}
+    live_first = sorted(folders, key=lambda entry: (len(entry.name), entry.name))
+    for entry in live_first:
+        parsed = parse_partition_folder(entry.name)
+        if parsed is None or parsed.state in (FolderState.DELETE, FolderState.STRAY):
+            continue
+        key = (parsed.topic, parsed.partition)
+        if first.setdefault(key, entry.name) != entry.name:
+            doubles[entry.name] = first[key]
+    return doubles
+
+
+def list_log_dir(
+    folder: Place, source: str, relative_path: str, uri: str, entries: list[FileEntry]
+) -> Listed:
+    """Return the row of a log directory: what its broker noted of it and of each of its logs."""
+    files = BrokerFiles(folder, entries)
+    properties = files.parse(
+        checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties, encoding="latin-1"
+    )
+    meta: dict[str, Any] = {
+        "was_clean_shutdown": checkpoints.CLEAN_SHUTDOWN in files,
+        "has_lock_file": checkpoints.LOCK in files,
+        **(properties._asdict() if properties else {}),
+    }
+    offsets: dict[tuple[str, int], dict[str, Any]] = {}
+    for column, name in _OFFSET_FILES.items():
+        found = files.parse(name, partial(checkpoints.parse_offset_checkpoint, name))
+        if name == checkpoints.CLEANER_OFFSET:
+            meta["has_cleaner_offsets"] = found is not None
+        for topic, partition, offset in found or []:
+            row = offsets.setdefault((topic, partition), {"topic": topic, "partition": partition})
+            row[column] = offset
+    return Listed(
+        LOG_DIR,
+        source,
+        relative_path,
+        log_dir=uri,
+        meta=meta,
+        offsets=list(offsets.values()),
+        reason=files.problems,
+    )

@@ -1,0 +1,233 @@
+"""Whether the log of a Delta table is whole, and how what is broken of it is set aside.
+
+Power lost after a commit that was not synced, a copy cut short and the like leave a commit without
+bytes or with a part of them. Delta itself takes a commit of 0 bytes for one that did nothing: the
+table answers fewer rows; at a part of one its parser fails and names no file.
+
+Source: delta-io/delta PROTOCOL.md, Delta Log Entries, Checkpoints, Action Reconciliation.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import fs, parquet
+
+from kafka_segments.errors import BrokenTableError, SourceError
+from kafka_segments.files.storage.delta_log import CHECKPOINT, COMMIT
+from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
+from kafka_segments.files.storage.folder_lock import commit_lock
+from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.files.storage.uris import join_uri
+
+OF_BUILD = (
+    *("segments", "logs", "log_dirs", "offset_index", "time_index"),
+    *("unrecognized_files", "runs"),
+)
+"""The tables that a build makes from its sources."""
+_MOST_COMMIT_BYTES = 64 * 1024 * 1024
+_KEPT = "_broken_commits"
+_SOUND: set[tuple[str, str, int, int]] = set()
+"""Newest commits that were read as a whole: table, name, bytes, mtime."""
+
+
+class Broken(NamedTuple):
+    """A file of a table that is not whole.
+
+    Attributes:
+        table: URI of the table.
+        file: its path below the table.
+        why: what was found, in words.
+        is_newest: it is the newest commit: without it the table is as it was one version before.
+    """
+
+    table: str
+    file: str
+    why: str
+    is_newest: bool = False
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.table.rstrip("/").rpartition("/")[2]
+
+    @property
+    def text(self) -> str:
+        """Return in words what is broken, and the step that mends it."""
+        return f"table {self.table} is broken: {self.file} {self.why}. {self._step()}"
+
+    def _step(self) -> str:
+        if self.name in OF_BUILD and self.is_newest:
+            return "`kafka-segments build` sets it aside, reads all again and makes the table whole"
+        if self.name in OF_BUILD:
+            return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
+        if self.is_newest:
+            return (
+                "Move that file away, and the .crc files of its name: the table is then as it was"
+                " before its last run, which is to be run again"
+            )
+        return f"Restore {self.table} from a copy, or move it away: what it kept is then lost"
+
+
+def broken_log(table: str) -> Broken | None:
+    """Return what is broken of a table's log by its names, their sizes and the newest commit.
+
+    None: nothing, or there is no table.
+    """
+    try:
+        entries = list_folder(place(join_uri(table, "_delta_log")))
+    except SourceError:
+        return None
+    commits = _commits_since_checkpoint(entries)
+    for entry in commits:
+        if not entry.size_bytes:
+            return Broken(table, _in_log(entry), "has 0 bytes", entry is commits[-1])
+    if not commits:
+        return None
+    newest = commits[-1]
+    identity = (table, newest.name, newest.size_bytes, newest.mtime_ns)
+    if identity in _SOUND:
+        return None
+    why = _why_no_commit(place(table).child("_delta_log").child(newest.name), newest)
+    if why is None:
+        _SOUND.add(identity)
+        return None
+    return Broken(table, _in_log(newest), why, is_newest=True)
+
+
+def refuse_broken_log(table: str) -> None:
+    """Refuse a table whose log is broken, see ``broken_log``.
+
+    Raises:
+        BrokenTableError: names the file, and the step.
+    """
+    broken = broken_log(table)
+    if broken is not None:
+        raise BrokenTableError(broken.text)
+
+
+def broken_file(table: str) -> Broken | None:
+    """Return the first file of a table that is not whole: of its log, or one of its data.
+
+    All commits since the last checkpoint are read. On a local disk each data file is looked for,
+    which takes its time where a table is large; a store would be asked for each.
+    None: nothing was found, or there is no table.
+    """
+    found = broken_log(table)
+    if found is not None:
+        return found
+    log = place(table).child("_delta_log")
+    try:
+        entries = list_folder(log)
+    except SourceError:
+        return None
+    commits = _commits_since_checkpoint(entries)
+    versions = [int(entry.name[:20]) for entry in commits]
+    if versions and versions != list(range(versions[0], versions[-1] + 1)):
+        gap = next(number for number in range(versions[0], versions[-1]) if number not in versions)
+        return Broken(table, f"_delta_log/{gap:020d}.json", "is not there, later commits are")
+    for entry in commits:
+        why = _why_no_commit(log.child(entry.name), entry)
+        if why is not None:
+            return Broken(table, _in_log(entry), why)
+    if not log.store.is_local:
+        return None
+    try:
+        return _broken_data(table, log, entries, commits)
+    except OSError:  # a file went meanwhile, or the disk fails: what failed before says it
+        return None
+
+
+def first_broken(warehouse: str) -> Broken | None:
+    """Return the first file of a warehouse's tables that is not whole, see ``broken_file``."""
+    try:
+        folders = sorted(entry.name for entry in list_folder(place(warehouse)) if entry.is_folder)
+    except SourceError:
+        return None
+    tables = (join_uri(warehouse, name) for name in folders if not name.startswith(("_", ".")))
+    return next(filter(None, map(broken_file, tables)), None)
+
+
+def set_aside_commit(broken: Broken) -> str:
+    """Set the broken newest commit of a table aside; return where it lies.
+
+    The checksums that go with it are removed: the next commit has its version.
+
+    Raises:
+        OSError: the file cannot be moved.
+    """
+    folder = place(broken.table)
+    name = broken.file.rpartition("/")[2]
+    kept = folder.child(_KEPT)
+    with commit_lock(broken.table):
+        folder.filesystem.create_dir(kept.path, recursive=True)
+        log = folder.child("_delta_log")
+        folder.filesystem.move(log.child(name).path, kept.child(name).path)
+        for checksum in (f".{name}.crc", f"{name[:20]}.crc", f".{name[:20]}.crc.crc"):
+            if folder.filesystem.get_file_info(log.child(checksum).path).type == fs.FileType.File:
+                folder.filesystem.delete_file(log.child(checksum).path)
+    return kept.child(name).path
+
+
+def _commits_since_checkpoint(entries: list[FileEntry]) -> list[FileEntry]:
+    commits = sorted(entry for entry in entries if COMMIT.fullmatch(entry.name))
+    kept = (entry.name[:20] for entry in entries if CHECKPOINT.fullmatch(entry.name))
+    last = max(kept, default="")
+    return [entry for entry in commits if entry.name[:20] > last]
+
+
+def _in_log(entry: FileEntry) -> str:
+    return f"_delta_log/{entry.name}"
+
+
+def _why_no_commit(file: Place, entry: FileEntry) -> str | None:
+    """Return why a file is no whole commit; None: it is one, or is too large to be read for it."""
+    if entry.size_bytes > _MOST_COMMIT_BYTES:
+        return None
+    try:
+        lines = read_whole(file, most_bytes=_MOST_COMMIT_BYTES).splitlines()
+        for number, line in enumerate(lines, start=1):
+            if not isinstance(json.loads(line), dict):
+                return f"has no action in line {number}"
+    except ValueError:
+        return f"is cut off or spoilt in line {number} ({entry.size_bytes} bytes)"
+    except OSError as error:
+        return f"cannot be read: {error}"
+    return None
+
+
+def _broken_data(
+    table: str, log: Place, entries: list[FileEntry], commits: list[FileEntry]
+) -> Broken | None:
+    live: dict[str, int] = {}
+    checkpoints = [entry for entry in entries if CHECKPOINT.fullmatch(entry.name)]
+    if checkpoints:
+        newest = max(checkpoints)
+        try:
+            live |= dict(_files_of_checkpoint(log.child(newest.name)))
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            return Broken(table, _in_log(newest), f"cannot be read: {error}")
+    for entry in commits:
+        data = read_whole(log.child(entry.name), most_bytes=_MOST_COMMIT_BYTES)
+        for action in map(json.loads, data.splitlines()):
+            if action.get("add"):
+                live[action["add"]["path"]] = action["add"]["size"]
+            if action.get("remove"):
+                live.pop(action["remove"]["path"], None)
+    folder = place(table)
+    for path, size in live.items():
+        found = folder.filesystem.get_file_info(folder.child(unquote(path)).path)
+        if found.type != fs.FileType.File:
+            return Broken(table, path, "is not there")
+        if found.size != size:
+            return Broken(table, path, f"has {found.size} bytes, its commit says {size}")
+    return None
+
+
+def _files_of_checkpoint(file: Place) -> Iterator[tuple[str, int]]:
+    with file.filesystem.open_input_file(file.path) as stream:
+        for row in parquet.ParquetFile(stream).read(columns=["add"]).to_pylist():
+            if row["add"] is not None:
+                yield row["add"]["path"], row["add"]["size"]

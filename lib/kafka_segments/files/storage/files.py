@@ -1,0 +1,351 @@
+"""List folders and read files of any store, through pyarrow.fs."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from kafka_segments.errors import (
+    CorruptTextError,
+    FileReplacedError,
+    SourceError,
+    UnreadableObjectError,
+    UsageError,
+)
+from kafka_segments.files.storage.local_file import LocalFile
+from kafka_segments.files.storage.local_folder import (
+    NO_FILE,
+    FileEntry,
+    as_text,
+    is_text,
+    list_local_folder,
+)
+from kafka_segments.files.storage.permissions import is_forbidden, permission_step
+from kafka_segments.files.storage.range_concurrency import pace_of
+from kafka_segments.files.storage.read_ahead import ReadAhead, arrow_ranges, read_range
+from kafka_segments.files.storage.stores import (
+    Store,
+    checked_root,
+    open_store,
+    store_behind,
+    store_of,
+)
+from kafka_segments.files.storage.tiered_log import CompressedLog, check_readable
+from kafka_segments.files.storage.uris import misread_uri, root_of, scheme_of, without_secrets
+from kafka_segments.kafka.wire.reading import FetchedAt, FillViews, ReadInto
+from kafka_segments.kafka.wire.segment_manifest import (
+    MOST_MANIFEST_BYTES,
+    SegmentManifest,
+    parse_manifest,
+)
+from kafka_segments.kafka.wire.tiered_names import MANIFEST, tiered_log_of
+
+
+class Place(NamedTuple):
+    """A folder or file: a file system of Arrow, and a path in it."""
+
+    filesystem: fs.FileSystem
+    path: str
+
+    @property
+    def store(self) -> Store:
+        """Return what the store of this place can do."""
+        return store_behind(self.filesystem)
+
+    def child(self, *parts: str) -> "Place":
+        """Return the place of a path below this one; empty parts are left out."""
+        return Place(self.filesystem, "/".join([self.path, *(part for part in parts if part)]))
+
+
+def absolute_uri(text: str) -> str:
+    """Return what a user typed as a URI; local paths become absolute, without a scheme.
+
+    Raises:
+        UsageError: the text is empty or no URI; it names no host or bucket, or a file on another
+            host; it has credentials or options.
+    """
+    if not text:
+        raise UsageError("an empty path is no source or target")
+    if not is_text(text):
+        raise UsageError(f"{as_text(text)}: no UTF-8, tables and URIs cannot name it; rename it")
+    if reason := misread_uri(text):
+        raise UsageError(reason)
+    if not scheme_of(text):
+        return _normalized(os.path.expanduser(text))
+    checked_root(text)
+    told = without_secrets(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise UsageError(f"{told}: {error}") from None
+    if parts.scheme != "file":
+        if "?" in text:
+            bare = without_secrets(text.partition("?")[0])
+            raise UsageError(
+                f"{bare}?…: options in a URI are not taken; region, endpoint and credentials come"
+                " from the environment, as docs/storage.md says"
+            )
+        if not parts.netloc:
+            raise UsageError(
+                f"{told} names no host or bucket, and no default is looked up, as that of Hadoop's"
+                f" fs.defaultFS: {root_of(parts.scheme, 'NAME')}/…"
+            )
+        if {".", ".."}.intersection(parts.path.split("/")):
+            raise UsageError(f"{told}: . and .. are taken as names here; give the folder meant")
+        return text.rstrip("/")
+    if parts.netloc not in ("", "localhost"):
+        host = "" if "@" in text else f" {parts.netloc}"
+        raise UsageError(f"{told} names the host{host}: a local path is file:///…")
+    return _normalized(unquote(parts.path))
+
+
+def _normalized(path: str) -> str:
+    return "/" + os.path.abspath(path).lstrip("/")  # abspath keeps a double slash in front
+
+
+@lru_cache(maxsize=64)
+def place(uri: str) -> Place:
+    """Return the place that a URI names; ``uri`` is as of ``absolute_uri``.
+
+    Raises:
+        UsageError: there is no file system for its scheme.
+    """
+    if store_of(uri).is_local:
+        return Place(fs.LocalFileSystem(), uri)
+    root, path = checked_root(uri)
+    filesystem, root_path = open_store(root)
+    return Place(filesystem, f"{root_path}/{path}".rstrip("/"))
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, or its type where it has none.
+
+    Where this user may not read what it names, also whose it is, and how it can be read.
+    """
+    text = str(error).strip()
+    line = text.splitlines()[0] if text else type(error).__name__
+    return f"{line}; {permission_step(error)}" if is_forbidden(error) else line
+
+
+def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEntry]:
+    """Return the entries of a folder, sorted by name.
+
+    ``without``: on a local disk plain files of segments with these suffixes may be left out, which
+    is quicker.
+
+    Raises:
+        SourceError: the folder does not exist, is no folder, or may not be read.
+    """
+    try:
+        if folder.store.is_local:
+            return sorted(list_local_folder(folder.path, without=without))
+        is_deep = not folder.store.lists_folders
+        infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
+        if is_deep:
+            return sorted(_nearest(folder.path, infos))
+        return sorted(_entry(folder.path, info) for info in infos)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(folder.path, first_line(error)) from None
+
+
+def _entry(folder: str, info: fs.FileInfo) -> FileEntry:
+    return FileEntry(
+        # What is itself: two slashes in an object's key.
+        "" if info.path.rstrip("/") == folder else info.base_name,
+        info.type == fs.FileType.Directory,
+        info.size or 0,
+        info.mtime_ns or 0,
+        NO_FILE if info.type == fs.FileType.Unknown else None,
+    )
+
+
+def _nearest(folder: str, infos: list[fs.FileInfo]) -> list[FileEntry]:
+    """Return the entries of a folder, from a listing of all that lies below it."""
+    files: list[FileEntry] = []
+    folders: set[str] = set()
+    for info in infos:
+        name, _, below = info.path[len(folder) + 1 :].partition("/")
+        if below or info.type == fs.FileType.Directory:
+            folders.add(name)
+        else:
+            files.append(_entry(folder, info))
+    return [*files, *(FileEntry(name, True, 0, 0) for name in folders)]
+
+
+def read_whole(file: Place, *, most_bytes: int) -> bytes:
+    """Return the bytes of a small file.
+
+    Raises:
+        OSError: it has more than ``most_bytes``, or cannot be read.
+    """
+    with file.filesystem.open_input_file(file.path) as stream:
+        size = stream.size()
+        if size > most_bytes:
+            raise OSError(f"{size} bytes, at most {most_bytes} expected")
+        return read_range(stream, size, 0)
+
+
+def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
+    """Return the bytes of a small file, None if it does not exist.
+
+    Raises:
+        OSError: it is no file (a pipe is not waited for), has more than ``most_bytes``, or cannot
+            be read.
+    """
+    found = file.filesystem.get_file_info(file.path).type
+    if found == fs.FileType.NotFound:
+        return None
+    if found != fs.FileType.File:
+        raise OSError("a folder" if found == fs.FileType.Directory else NO_FILE)
+    return read_whole(file, most_bytes=most_bytes)
+
+
+def _nothing() -> None:
+    """Do nothing: a local file needs no check, as it gives short reads once it is shorter."""
+
+
+def _nothing_to_start() -> bool:
+    """Tell that nothing is left to fetch: a local file is read when it is asked for."""
+    return True
+
+
+class OpenSegment(NamedTuple):
+    """An open file.
+
+    Attributes:
+        read_into: Fills a view from a position; returns the bytes read.
+        size_bytes: Of the file when it was opened; of a compressed log, what it decompresses to.
+        check_unchanged: Raises FileReplacedError if another object took this one's place. Call it
+            when all is read: Arrow fills up the bytes that a shorter object lacks.
+        tiered_timestamp_ms: The largest timestamp that a broker goes by, where a manifest has it.
+        manifest: Of a log in Aiven's layout.
+        start: Fetches the first pieces of a file that will be read as a whole, as far as there is
+            room; returns whether all of it is under way. Call it before anything is read.
+        fetched_at: Gives bytes that were fetched where they are; None: they are copied.
+        written_bytes: Where the last byte ends that was ever written, zeros follow it; None: not
+            known.
+    """
+
+    read_into: ReadInto
+    size_bytes: int
+    check_unchanged: Callable[[], None] = _nothing
+    tiered_timestamp_ms: int | None = None
+    manifest: SegmentManifest | None = None
+    start: Callable[[], bool] = _nothing_to_start
+    fetched_at: FetchedAt | None = None
+    written_bytes: int | None = None
+
+
+@contextmanager
+def open_segment(
+    file: Place, *, reads_ahead: bool = True, at_end: Callable[[], None] = _nothing
+) -> Iterator[OpenSegment]:
+    """Open a file for reads of ranges.
+
+    The file may change while it is open: then a read is short, or ``check_unchanged`` raises. A log
+    in Aiven's layout is read as its manifest says, decompressed if it is compressed. Without
+    ``reads_ahead`` no more is fetched of an object than a read asks for; else ``at_end`` is called
+    at reads from when all of it is under way.
+
+    Raises:
+        OSError: the file does not exist or cannot be read.
+        UnreadableObjectError: the manifest of a tiered log does not allow to read it.
+    """
+    if tiered_log_of(file.path) is None:
+        with _open_stored(file, reads_ahead, at_end) as stored:
+            yield stored
+        return
+    try:
+        manifest = read_manifest(file)
+    except CorruptTextError as error:
+        raise UnreadableObjectError(str(error)) from None
+    check_readable(manifest)
+    remote = manifest.segment
+    with _open_stored(file, reads_ahead, at_end) as stored:
+        read = stored
+        if manifest.is_compressed:
+            log = CompressedLog(stored.read_into, stored.size_bytes, manifest.chunks)
+            size_bytes = manifest.chunks.log_bytes
+            read = stored._replace(read_into=log.read_into, size_bytes=size_bytes, fetched_at=None)
+        yield read._replace(
+            tiered_timestamp_ms=None if remote is None else remote.max_timestamp_ms,
+            manifest=manifest,
+        )
+
+
+def read_manifest(log: Place) -> SegmentManifest:
+    """Return the manifest beside a log in Aiven's layout.
+
+    Raises:
+        CorruptTextError: the manifest cannot be parsed.
+        UnreadableObjectError: there is no manifest.
+        OSError: the manifest cannot be read.
+    """
+    path = log.path.removesuffix(".log") + MANIFEST
+    name = path.rpartition("/")[2]
+    data = read_if_there(log._replace(path=path), most_bytes=MOST_MANIFEST_BYTES)
+    if data is None:
+        raise UnreadableObjectError(f"an incomplete upload: there is no {name}")
+    return parse_manifest(name, data)
+
+
+@contextmanager
+def _open_stored(
+    file: Place, reads_ahead: bool, at_end: Callable[[], None]
+) -> Iterator[OpenSegment]:
+    if not file.store.is_local:
+        with _open_remote(file, reads_ahead, at_end) as remote:
+            yield remote
+        return
+    with closing(LocalFile(file.path)) as opened:
+        written = opened.written_bytes()
+        yield OpenSegment(opened.read_into, opened.size_bytes, written_bytes=written)
+
+
+@contextmanager
+def _open_remote(
+    file: Place, reads_ahead: bool, at_end: Callable[[], None]
+) -> Iterator[OpenSegment]:
+    before = file.filesystem.get_file_info(file.path)
+    if before.type == fs.FileType.NotFound:
+        raise FileNotFoundError(f"{file.path}: not there")
+
+    def check_unchanged() -> None:
+        after = file.filesystem.get_file_info(file.path)
+        if (after.size, after.mtime_ns) != (before.size, before.mtime_ns):
+            raise FileReplacedError(after.size or 0, before.size or 0)
+
+    with _ranges(file, before.size or 0) as (ranges, size_bytes):
+        if reads_ahead:
+            pace = pace_of(f"{file.filesystem.type_name} {file.path.partition('/')[0]}")
+            with closing(ReadAhead(ranges, size_bytes, pace, at_end=at_end)) as ahead:
+                yield OpenSegment(
+                    ahead.read_into,
+                    size_bytes,
+                    check_unchanged,
+                    start=ahead.start,
+                    fetched_at=ahead.fetched_at,
+                )
+            return
+
+        def read_into(position: int, view: memoryview) -> int:
+            length = max(0, min(len(view), size_bytes - position))
+            return ranges(position, length, iter([view[:length]])) if length else 0
+
+        yield OpenSegment(read_into, size_bytes, check_unchanged)
+
+
+@contextmanager
+def _ranges(file: Place, size_bytes: int) -> Iterator[tuple[FillViews, int]]:
+    """Open a file for reads of ranges by several threads; yield its size as well."""
+    open_ranges = file.store.ranges
+    if open_ranges is not None:
+        yield open_ranges(file.filesystem, file.path, size_bytes).fill, size_bytes
+        return
+    with file.filesystem.open_input_file(file.path) as stream:
+        yield arrow_ranges(stream), stream.size()

@@ -1,0 +1,75 @@
+"""Publish files that appear whole or not at all, and make and remove folders, on any store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pyarrow import fs
+
+from kafka_segments.files.storage.durable_files import temporary_name, write_durably
+from kafka_segments.files.storage.files import Place
+
+
+def make_folder(folder: Place) -> None:
+    """Make a folder and those above it, where the store has folders."""
+    if folder.store.has_folders:
+        folder.filesystem.create_dir(folder.path, recursive=True)
+
+
+def publish(target: Place, data: bytes) -> None:
+    """Write a file that appears whole: a temporary name beside it, then a rename.
+
+    A store that shows an object only when its upload ends gets the name at once. On a local disk
+    the file is not synced: index files are many, and can be made anew.
+
+    Raises:
+        OSError: the store refused; only the file that was there before is left.
+    """
+    store = target.store
+    if store.uploads_whole:
+        _write(target, data)
+    elif store.is_local:
+        with named_errors(target.path):
+            write_durably(target.path, data, is_synced=False)
+    else:
+        _publish_by_move(target, data)
+
+
+def _publish_by_move(target: Place, data: bytes) -> None:
+    filesystem = target.filesystem
+    temporary = Place(filesystem, temporary_name(target.path))
+    try:
+        _write(temporary, data)
+        is_there = filesystem.get_file_info(target.path).type == fs.FileType.File
+        if is_there and not target.store.replaces_when_moved:
+            filesystem.delete_file(target.path)
+        try:
+            filesystem.move(temporary.path, target.path)
+        except NotImplementedError:  # an account of Azure without a hierarchical namespace
+            filesystem.copy_file(temporary.path, target.path)
+            filesystem.delete_file(temporary.path)
+    except BaseException:
+        with suppress(OSError):
+            filesystem.delete_file(temporary.path)
+        raise
+
+
+def _write(target: Place, data: bytes) -> None:
+    with target.filesystem.open_output_stream(target.path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def named_errors(path: str) -> Iterator[None]:
+    """Add the path of a file to an OSError that has none, as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def remove_folder(folder: Place) -> None:
+    """Remove a folder of our own with all that is in it, if it exists."""
+    if folder.filesystem.get_file_info(folder.path).type == fs.FileType.Directory:
+        folder.filesystem.delete_dir(folder.path)

@@ -1,0 +1,107 @@
+"""Offsets that are in no segment of a log, though segments before and after them are there.
+
+Compaction alone leaves such a gap. It notes each log that it cleaned in the log directory's
+``cleaner-offset-checkpoint``: where that is at hand and does not name the log, a segment is
+missing. Without it that is not known; a segment in front of the gap that has fewer records than
+offsets was compacted, and so is the log. Offsets below the log's start are no gap.
+
+Source: LogCleanerManager.doneCleaning; LogLoader.loadSegmentFiles compares no segments (4.3.1).
+"""
+
+from typing import NamedTuple
+
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
+
+COMPACTED_BY_KAFKA = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+"""Topics that Kafka itself compacts, or trims by other means than retention."""
+
+
+class Gap(NamedTuple):
+    """Offsets that are missing: the first one, and the one behind the last."""
+
+    first: int
+    end: int
+
+    @property
+    def file(self) -> str:
+        """Return the name that the missing segment would have, or that the empty one has."""
+        return file_name(self.first, LOG_SUFFIX)
+
+    def found(
+        self, *, is_empty: bool = False, is_folder: bool = False, is_certain: bool = True
+    ) -> str:
+        """Return what was found.
+
+        Args:
+            is_empty: a segment of that name is there, without a batch.
+            is_folder: a folder of that name is there.
+            is_certain: the log is known not to be compacted.
+        """
+        reason = f"{self.file} has no batch" if is_empty else "a segment is missing"
+        if is_folder:
+            reason = f"{self.file} is a folder"
+        if not is_certain:
+            reason += ", or compaction removed all of its records: no cleaner-offset-checkpoint"
+            reason += " is at hand that tells"
+        return f"offsets {self.first} to {self.end - 1} are in no segment: {reason}"
+
+
+def is_gap_told(was_compacted: bool | None, *, records: int | None, offsets: int) -> bool:
+    """Tell whether a gap is one to be told.
+
+    Args:
+        was_compacted: whether the log is known to have been compacted; None: it is not known.
+        records: how many records the segment in front of the gap has; None: not counted.
+        offsets: how many offsets, from its base offset to its end.
+    """
+    return records == offsets if was_compacted is None else not was_compacted
+
+
+class ToldGap(NamedTuple):
+    """A gap behind a segment, and what was found, in words."""
+
+    gap: Gap
+    found: str
+
+
+def told_gap(
+    base_offset: int,
+    next_offset: int,
+    next_base: int | None,
+    *,
+    records: int | None,
+    was_compacted: bool | None,
+    log_start: int,
+) -> ToldGap | None:
+    """Return the gap behind a sound segment, if it is one to be told; else None.
+
+    Args:
+        base_offset: the segment's.
+        next_offset: as of ``gap_behind``.
+        next_base: as of ``gap_behind``.
+        records: as of ``is_gap_told``.
+        was_compacted: as of ``is_gap_told``.
+        log_start: the log's first offset.
+    """
+    if not is_gap_told(was_compacted, records=records, offsets=next_offset - base_offset):
+        return None
+    gap = gap_behind(next_offset, next_base, log_start=log_start)
+    if gap is None:
+        return None
+    is_empty = gap.first == base_offset
+    return ToldGap(gap, gap.found(is_empty=is_empty, is_certain=was_compacted is not None))
+
+
+def gap_behind(next_offset: int | None, next_base: int | None, *, log_start: int = 0) -> Gap | None:
+    """Return the gap between a segment and the next one; None: there is none, or it is not known.
+
+    Args:
+        next_offset: the offset behind the segment's last batch; None: it was not read to its end.
+        next_base: the next segment's base offset; None: there is none.
+        log_start: the log's first offset.
+    """
+    if next_offset is None or next_base is None or next_base <= max(next_offset, log_start):
+        return None
+    return Gap(max(next_offset, log_start), next_base)

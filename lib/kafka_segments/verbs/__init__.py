@@ -1,0 +1,1 @@
+"""What people ask for: one room each, grouped by what they do."""

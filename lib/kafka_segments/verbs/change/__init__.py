@@ -1,0 +1,1 @@
+"""Verbs that change files: recovery, migrate, compact."""

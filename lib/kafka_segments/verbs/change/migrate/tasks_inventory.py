@@ -1,0 +1,58 @@
+"""Count the formats of segments in the executors: paths in, rows out."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from kafka_segments.engine.spark.few_rows import has_few_rows, map_few
+from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.tables.schemas import schema
+from kafka_segments.errors import FileChangedError
+from kafka_segments.files.storage.files import first_line, open_segment, place
+from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
+
+_ROWS_A_BATCH = 1_000
+
+
+def count_formats(segments: DataFrame, load: Load, *, tasks: int, decompresses: bool) -> DataFrame:
+    """Count formats in the files of segments; ``load`` is how many and how large they are.
+
+    Needs: path, valid_bytes.
+    Gives: path, formats (null: the file cannot be read), uncounted (string: why not).
+    """
+    formats = schema("migration_inventory.v1")["formats"].dataType
+    row_type = StructType(
+        [
+            StructField("path", StringType()),
+            StructField("formats", formats),
+            StructField("uncounted", StringType()),
+        ]
+    )
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(row_type)
+        counter = FormatCounter(decompresses=decompresses)
+        for batch in batches:
+            for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+                asked = batch.slice(first, _ROWS_A_BATCH).to_pylist()
+                rows = [_count(counter, row["path"], row["valid_bytes"]) for row in asked]
+                yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
+
+    asked = segments.select("path", "valid_bytes")
+    if load.is_little and has_few_rows(asked.sparkSession):
+        return map_few(asked, on_task, row_type)
+    return asked.repartition(tasks).mapInArrow(on_task, row_type)
+
+
+def _count(counter: FormatCounter, path: str, valid_bytes: int) -> dict[str, Any]:
+    try:
+        with open_segment(place(path)) as file:
+            found = counter.count(file.read_into, valid_bytes=valid_bytes)
+            file.check_unchanged()
+    except (OSError, FileChangedError) as error:
+        return {"path": path, "formats": None, "uncounted": first_line(error)}
+    return {"path": path, "formats": [one._asdict() for one in found], "uncounted": None}

@@ -1,0 +1,244 @@
+"""Read a metadata log as a starting broker does: its newest checkpoint, and the log behind it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.files.storage.files import Place, open_segment
+from kafka_segments.kafka.broker_rules.metadata_facts import (
+    CheckpointId,
+    MetadataFacts,
+    begins_anew,
+    checkpoint_id,
+)
+from kafka_segments.kafka.messages.json_form import json_form
+from kafka_segments.kafka.messages.records import decode_internal
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.kafka.wire import filling
+from kafka_segments.kafka.wire import header_layout as layout
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, parse_segment_name
+from kafka_segments.kafka.wire.record_filling import RecordFiller
+from kafka_segments.verbs.find.internals.metadata_image import (
+    BROKERS,
+    CONFIGS,
+    PARTITIONS,
+    TOPIC,
+    TOPICS,
+    MetadataImage,
+    MetadataReplayError,
+)
+
+_MOST_BATCH_BYTES = 64 * 1024 * 1024
+_DATA_BYTES = 8 * 1024 * 1024
+
+
+class KraftRecord(NamedTuple):
+    """A record of the metadata log, of a checkpoint or of ``bootstrap.checkpoint``."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    is_control: bool
+
+
+class KraftFile(NamedTuple):
+    """The records of a file; where they end.
+
+    ``problem``: why they end before the file does, or why a batch cannot be decoded; None: they do
+    not. ``is_torn``: all that is wrong is a last batch that is not whole.
+    """
+
+    records: list[KraftRecord]
+    next_offset: int
+    epoch: int
+    problem: str | None = None
+    is_torn: bool = False
+
+
+class MetadataLog(NamedTuple):
+    """What a start makes of a metadata log.
+
+    Attributes:
+        facts: The state; None: not known, ``unknown`` says why.
+        newest: The newest checkpoint.
+        is_anew: The log is deleted, and begins at that checkpoint.
+        start: The log's first offset.
+        end: Its end, and the epoch of its last batch.
+        bad_checkpoint: Why the newest checkpoint cannot be read.
+        checkpoints: The names of all.
+    """
+
+    facts: MetadataFacts | None
+    unknown: str | None = None
+    newest: CheckpointId | None = None
+    is_anew: bool = False
+    start: int = 0
+    end: CheckpointId = CheckpointId(0, 0)
+    bad_checkpoint: str | None = None
+    checkpoints: tuple[str, ...] = ()
+
+
+def read_metadata_log(folder: Place, sizes: Mapping[str, int]) -> MetadataLog:
+    """Read a metadata log from its folder; ``sizes``: bytes of its files.
+
+    Raises:
+        OSError: a file cannot be read.
+        FileChangedError: a file became shorter.
+    """
+    bases = sorted(
+        base
+        for name in sizes
+        if name.endswith(LOG_SUFFIX) and (base := parse_segment_name(name)) is not None
+    )
+    ids = {one: name for name in sizes if (one := checkpoint_id(name)) is not None}
+    start = bases[0] if bases else 0
+    kept = [one for one in ids if one.offset >= start]
+    newest = max(kept, default=None)
+    log, end = _log_of(folder, bases)
+    read = MetadataLog(
+        None, newest=newest, start=start, end=end, checkpoints=tuple(sorted(ids.values()))
+    )
+    image = _Image()
+    if newest is not None:
+        checkpoint = read_kraft_file(folder.child(ids[newest]))
+        if checkpoint.problem is not None and not checkpoint.is_torn:
+            problem = checkpoint.problem
+            return read._replace(unknown=problem, bad_checkpoint=problem)
+        image.replay(checkpoint.records)
+    is_anew = begins_anew(newest, end=end)
+    if not is_anew:
+        floor = 0 if newest is None else newest.offset
+        image.replay([record for record in log if record.offset >= floor])
+    facts = None if image.unknown else image.facts()
+    return read._replace(facts=facts, unknown=image.unknown, is_anew=is_anew)
+
+
+def _log_of(folder: Place, bases: list[int]) -> tuple[list[KraftRecord], CheckpointId]:
+    """Return a log's records and its end; recovery, which each start makes, cuts a bad end."""
+    records: list[KraftRecord] = []
+    end, epoch = bases[0] if bases else 0, 0
+    for base in bases:
+        found = read_kraft_file(folder.child(f"{base:020d}{LOG_SUFFIX}"))
+        records += found.records
+        end, epoch = max(found.next_offset, base), max(epoch, found.epoch)
+        if found.problem is not None:
+            break
+    return records, CheckpointId(end, epoch)
+
+
+class _Image:
+    """The state of a cluster, replayed; ``unknown`` says from which record on it is not known."""
+
+    def __init__(self) -> None:
+        self._image = MetadataImage()
+        self._rows: dict[str, dict[Any, dict[str, Any]]] = {}
+        self.unknown: str | None = None
+
+    def replay(self, records: list[KraftRecord]) -> None:
+        """Apply records until one is not understood."""
+        for record in records:
+            if record.is_control or self.unknown is not None:
+                continue
+            found = decode_internal(METADATA_TOPIC, record.key, record.value)
+            version, laid_out = found.value_version, found.value_layout
+            if found.value is None or version is None or laid_out is None:
+                what = found.problem or f"a record of type {found.type_id}, of a newer release"
+                self.unknown = f"metadata offset {record.offset}: {what}"
+                return
+            value = json_form(laid_out, version, found.value)
+            try:
+                for change in self._image.replay(found.kind, value):
+                    rows = self._rows.setdefault(change.table, {})
+                    if change.values is None:
+                        rows.pop(change.key, None)
+                    else:
+                        rows[change.key] = change.values
+            except (MetadataReplayError, KeyError) as error:
+                self.unknown = f"metadata offset {record.offset}: {error}"
+
+    def facts(self) -> MetadataFacts:
+        """Return the state so far."""
+        configs: dict[str, dict[str, str]] = {}
+        for row in self._rows.get(CONFIGS, {}).values():
+            if row["resource_type"] == TOPIC:
+                configs.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
+        partitions = self._rows.get(PARTITIONS, {}).values()
+        return MetadataFacts(
+            {
+                (row["topic_id"], row["partition"]): (
+                    tuple(row["replicas"]),
+                    tuple(row["directories"]),
+                )
+                for row in partitions
+            },
+            {row["topic_id"]: row["topic"] for row in self._rows.get(TOPICS, {}).values()},
+            configs,
+            {
+                row["node_id"]: tuple(row["log_dirs"])
+                for row in self._rows.get(BROKERS, {}).values()
+            },
+        )
+
+
+def read_kraft_file(file: Place, *, check_crc: bool = True) -> KraftFile:
+    """Read the records of a segment or checkpoint of the metadata log.
+
+    Raises:
+        OSError: it cannot be read.
+        FileChangedError: it became shorter.
+    """
+    reader = ChunkReader(
+        ChunkOptions(needs_body=True, check_crc=check_crc, max_batch_bytes=_MOST_BATCH_BYTES)
+    )
+    filler = RecordFiller(
+        max_batch_bytes=_MOST_BATCH_BYTES, wants=(True, True, False), data_bytes=_DATA_BYTES
+    )
+    records: list[KraftRecord] = []
+    next_offset, epoch, problem, is_torn = 0, 0, None, False
+    with open_segment(file) as opened:
+        chunks = reader.read(
+            opened.read_into, size_bytes=opened.size_bytes, written_bytes=opened.written_bytes
+        )
+        for chunk in chunks:
+            if chunk.batches.shape[1]:
+                next_offset = int(chunk.batches[wire.BATCH_LAST_OFFSET, -1]) + 1
+                epoch = int(chunk.batches[wire.BATCH_LEADER_EPOCH, -1])
+            records += _records(filler, chunk)
+            problem = problem or next(iter(filler.errors.values()), None)
+            if chunk.end_reason is not None:
+                problem = problem or f"{chunk.end_reason} (at byte {chunk.end_position})"
+                is_torn = _is_torn(opened.read_into, chunk.end_position, opened.size_bytes)
+    return KraftFile(records, next_offset, epoch, problem, is_torn)
+
+
+def _records(filler: RecordFiller, chunk: Chunk) -> Iterator[KraftRecord]:
+    if not chunk.batches.shape[1]:
+        return
+    attributes = chunk.batches[wire.BATCH_ATTRIBUTES]
+    for rows in filler.fill(chunk.batches, chunk.data, chunk.data_position):
+        columns = filler.columns
+        for row in range(rows):
+            batch = int(columns.rows[filling.ROW_BATCH, row])
+            yield KraftRecord(
+                int(columns.rows[filling.ROW_OFFSET, row]),
+                _bytes(columns.key, row),
+                _bytes(columns.value, row),
+                bool(attributes[batch] & layout.CONTROL),
+            )
+
+
+def _bytes(column: filling.Bytes, row: int) -> bytes | None:
+    if column.is_null[row]:
+        return None
+    return bytes(column.data[column.ends[row] : column.ends[row + 1]])
+
+
+def _is_torn(read_into: Any, position: int, size_bytes: int) -> bool:
+    """Tell whether what is left of a file is the beginning of a batch that is not whole."""
+    left = size_bytes - position
+    if left < layout.HEADER_BYTES:
+        return True
+    header = bytearray(layout.LOG_OVERHEAD)
+    read_into(position, memoryview(header))
+    length = int.from_bytes(header[layout.LENGTH : layout.LENGTH + 4], "big", signed=True)
+    return length + layout.LOG_OVERHEAD > left

@@ -1,0 +1,1 @@
+"""Verbs that hold copies against each other."""

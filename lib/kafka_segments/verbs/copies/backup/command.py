@@ -1,0 +1,117 @@
+"""``backup``: whether a backup holds what its cluster held."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import ExitStatus, clock, run
+from kafka_segments.console.strict_options import Group, complete_folder
+from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.wire.moments import parse_point
+from kafka_segments.verbs.copies.divergence.command import (
+    HEADERS,
+    RECORDS,
+    digests_option,
+    shared_options,
+)
+from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, named_copies
+from kafka_segments.verbs.copies.divergence.policy_options import load_policies
+
+
+@click.group(cls=Group)
+def backup() -> None:
+    """Judge backups of log directories without a broker."""
+
+
+@backup.command()
+@click.option(
+    "--backup",
+    "backups",
+    multiple=True,
+    required=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Where the backup lies: a log directory, or a folder of several; repeatable.",
+)
+@named_copies("--against", "A broker's log directory, disk or snapshot of today")
+@click.option(
+    "--moment",
+    metavar="TIME",
+    help="When the backup was taken, as 2026-01-31T02:00:00Z or in ms: it misses what follows its"
+    " end and is no younger than that. Default: the time of its youngest record, less 5 minutes.",
+)
+@click.option(
+    "--warehouse",
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Keep digests of what is read, and the rows of the comparison, in these tables. The"
+    " history of the cluster's metadata log in them tells topics' cleanup policies.",
+)
+@digests_option
+@click.option("--dry-run", is_flag=True, help="Keep nothing in the warehouse.")
+@shared_options
+def verify(**options: Any) -> None:
+    """Say of each log up to which offset a backup is complete, and what it misses.
+
+    The backup is compared with what the cluster held at the backup's moment. So it misses neither
+    what was written or made later, nor what retention has deleted since. Exit status 1: it misses
+    something.
+    """
+    run(lambda: _verify(**options), verbose=options["verbose"])
+
+
+def _verify(
+    *,
+    backups: tuple[str, ...],
+    copies: tuple[tuple[str, str], ...],
+    moment: str | None,
+    warehouse: str | None,
+    digests: tuple[str, ...],
+    check: str,
+    topic_configs: tuple[Path, ...],
+    server_properties: Path | None,
+    now_ms: int | None,
+    output: str,
+    dry_run: bool,
+    verbose: bool,
+) -> int:
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.verbs.copies.backup.report import print_backup  # noqa: PLC0415
+    from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup  # noqa: PLC0415
+    from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
+
+    del verbose
+    if any(name == BACKUP for name, _ in copies):
+        raise UsageError(f"--against {BACKUP}=…: the backup has this name, give it another")
+    now = clock() if now_ms is None else now_ms
+    asked = CopyOptions(
+        copies=absolute_copies((*((BACKUP, uri) for uri in backups), *copies)),
+        now_ms=now,
+        warehouse=None if warehouse is None else absolute_uri(warehouse),
+        check_crc=check != HEADERS,
+        check_keys=check == RECORDS,
+        anchor=BACKUP,
+        digests=tuple(map(absolute_uri, digests)),
+        policies=load_policies(
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+            warehouse=warehouse,
+            now_ms=now,
+        ),
+    )
+    moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
+    dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
+    with verb_session("backup", warehouse=asked.warehouse) as verb:
+        verified = run_backup(
+            verb.spark,
+            asked,
+            verb.caches,
+            moment_ms=moment_ms,
+            dry_run=dry_run,
+            tell=verb.work.reads,
+        )
+        found = print_backup(verified, output)
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -1,0 +1,290 @@
+"""Name how copies differ in one island of a log."""
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
+from kafka_segments.verbs.copies.divergence.decide.copies import (
+    Copy,
+    CopyDamage,
+    CopyDamageKind,
+    DifferenceKind,
+    Divergence,
+)
+from kafka_segments.verbs.copies.divergence.decide.forks import not_truncated
+from kafka_segments.verbs.copies.divergence.decide.keyed import Question, Questions
+from kafka_segments.verbs.copies.divergence.decide.one_batch import (
+    header_rot,
+    is_moved,
+    is_one_batch,
+    outvoted,
+    wrong_epochs,
+)
+from kafka_segments.verbs.copies.divergence.decide.overlaps import Held, Island
+from kafka_segments.verbs.copies.divergence.decide.record_fields import (
+    HeldRecords,
+    OtherFields,
+    other_fields,
+)
+
+if TYPE_CHECKING:
+    from kafka_segments.verbs.copies.divergence.decide.copy_reader import CopyReader
+
+Told = set[tuple[str, int]]
+"""Copies and the numbers of their damages."""
+_OF_DAMAGE = {
+    CopyDamageKind.ROT: DifferenceKind.ROT,
+    CopyDamageKind.MISPLACED: DifferenceKind.MISPLACED,
+    CopyDamageKind.UNREAD: DifferenceKind.UNREAD,
+}
+
+
+class Differences:
+    """Names one island after another, ascending.
+
+    Args:
+        copies: those of one side of a fork, or all.
+        compaction: tells what compaction may have taken.
+        load: reads batches and records.
+        told: gets the damages that islands have named: copies and numbers.
+        questions: gets what copies lack below their ends.
+    """
+
+    def __init__(
+        self,
+        copies: Sequence[Copy],
+        compaction: Compaction,
+        load: "CopyReader",
+        told: Told,
+        questions: Questions,
+    ) -> None:
+        self._copies = copies
+        self._compaction = compaction
+        self._load = load
+        self._told = told
+        self._questions = questions
+        marks = [copy.high_watermark for copy in copies if copy.high_watermark is not None]
+        self._committed = max(marks, default=None)
+        self._untils = {copy.name: [one.until for one in copy.damages] for copy in copies}
+        self._conflict_ends: dict[str, int] = {}
+        self.batches: Held = {}
+
+    def note_batches(self, batches: Held) -> None:
+        """Take the batches around the next islands, equal ones too."""
+        self.batches = batches
+
+    def of(self, island: Island) -> Iterator[Divergence]:
+        """Yield what differs in an island."""
+        if len(island.held) < len(self._copies) and self._goes_on_wrong(island):
+            right = tuple(copy.name for copy in self._copies if copy.name not in island.held)
+            yield self._conflict(island, tuple(island.held), right)
+            return
+        if len(island.variants) > 1:
+            yield from self._variants(island)
+        for copy in self._copies:
+            if copy.name not in island.held and copy.start <= island.last:
+                yield from self._lacking(copy, island)
+
+    def is_fork(self, island: Island) -> bool:
+        """Tell whether copies hold batches of other leaders in an island.
+
+        Behind a conflict they do not: its batches are of one leader, at other offsets.
+        """
+        is_conflict = any(self._is_in_conflict(name, island) for name in island.held)
+        if len(island.variants) == 1 or is_conflict:
+            return False
+        if is_one_batch(island):
+            return not is_moved(island) and not wrong_epochs(island, self._copies, self.batches)
+        pieces = [piece for found in island.held.values() for piece in found]
+        firsts = {found[0].first_epoch for found in island.held.values()}
+        return len(firsts) > 1 and all(piece.first_epoch >= 0 for piece in pieces)
+
+    def _damages_of(self, copy: Copy, island: Island) -> list[CopyDamage]:
+        """Return the damages that cover an island, and note that they were named."""
+        first = bisect_right(self._untils[copy.name], island.base)
+        found: list[CopyDamage] = []
+        for number in range(first, len(copy.damages)):
+            damage = copy.damages[number]
+            if damage.offset > island.last:
+                break
+            if damage.kind != CopyDamageKind.TORN:
+                self._told.add((copy.name, number))
+                found.append(damage)
+        return found
+
+    # A copy holds nothing there.
+
+    def _lacking(self, copy: Copy, island: Island) -> Iterator[Divergence]:
+        base, until = island.base, island.last + 1
+        holders = tuple(island.held)
+        right = holders if len(island.variants) == 1 else ()
+        damages = self._damages_of(copy, island)
+        is_cleaned = self._compaction.may_have_taken(copy.name, base)
+        if base < copy.end:
+            self._ask(copy.name, island, is_cleaned=is_cleaned and not damages)
+        if damages:
+            yield _damaged(copy, damages[0], base, until, right)
+        elif base >= copy.end:
+            yield from self._beyond_end(copy, island)
+        elif is_cleaned:
+            yield Divergence(DifferenceKind.COMPACTION, False, base, until, (copy.name,))
+        else:
+            yield Divergence(
+                DifferenceKind.LOST,
+                True,
+                base,
+                until,
+                (copy.name,),
+                right,
+                detail=f"{copy.name} goes on behind these offsets and has none of them",
+            )
+
+    def _beyond_end(self, copy: Copy, island: Island) -> Iterator[Divergence]:
+        base, until = island.base, island.last + 1
+        pieces = [piece for found in island.held.values() for piece in found]
+        holders = tuple(island.held)
+        epoch = min(piece.first_epoch for piece in pieces)
+        if epoch >= 0 and copy.leads_from(base, epoch):
+            yield not_truncated(copy, epoch, base, until, holders)
+            return
+        ends = f"{copy.name} ends at {copy.end}"
+        for damage in copy.damages:
+            if damage.kind == CopyDamageKind.TORN:
+                ends += f", {damage.segment} is torn at byte {damage.position}: {damage.reason}"
+        if copy.is_tiered:
+            detail = f"{ends}; what follows is not in tiered storage yet"
+            yield Divergence(
+                DifferenceKind.BEHIND, False, base, until, (copy.name,), holders, detail=detail
+            )
+            return
+        committed = until if self._committed is None else min(max(self._committed, base), until)
+        if base < committed:
+            yield Divergence(
+                DifferenceKind.BEHIND, True, base, committed, (copy.name,), holders, detail=ends
+            )
+        if committed < until:
+            detail = f"{ends}; not below a high watermark, so not yet replicated"
+            yield Divergence(
+                DifferenceKind.BEHIND, False, committed, until, (copy.name,), holders, detail=detail
+            )
+
+    def _ask(self, name: str, island: Island, *, is_cleaned: bool) -> None:
+        """Note that a copy lacks records of an island."""
+        held = {other: pieces for other, pieces in island.held.items() if other != name}
+        question = Question(island.base, held, is_cleaned)
+        self._questions.setdefault(name, []).append(question)
+
+    # Copies hold other things there.
+
+    def _variants(self, island: Island) -> Iterator[Divergence]:
+        if not is_one_batch(island):
+            yield from self._other_records(island)
+        elif is_moved(island):
+            yield header_rot(island, outvoted(island), "the same batch at another base offset")
+        else:
+            wrong = wrong_epochs(island, self._copies, self.batches)
+            yield header_rot(island, wrong, "the same batch with another leader epoch")
+
+    def _other_records(self, island: Island) -> Iterator[Divergence]:
+        variants = list(island.variants.values())
+        records = [self._records(island, names[0]) for names in variants]
+        if all(found is not None for found in records):
+            known = [found for found in records if found is not None]
+            contents = [found.contents for found in known]
+            everything = {offset: digest for found in contents for offset, digest in found.items()}
+            if all(everything[at] == digest for found in contents for at, digest in found.items()):
+                others = other_fields(list(zip(variants, known, strict=True)))
+                if others is not None:
+                    yield _with_other_fields(island, others)
+                for row in self._same_records(island, contents):
+                    if others is None or row.kind != DifferenceKind.RECOMPRESSED:
+                        yield row
+                return
+        wrong = outvoted(island)
+        right = tuple(name for name in island.held if name not in wrong) if wrong else ()
+        yield self._conflict(island, wrong or tuple(island.held), right)
+
+    def _conflict(
+        self, island: Island, names: tuple[str, ...], right: tuple[str, ...]
+    ) -> Divergence:
+        self._conflict_ends |= dict.fromkeys(names, island.last + 1)
+        detail = "other records under the same leader epoch, checksums are right"
+        return Divergence(
+            DifferenceKind.CONFLICT, True, island.base, island.last + 1, names, right, detail=detail
+        )
+
+    def _is_in_conflict(self, name: str, island: Island) -> bool:
+        """Tell whether a conflict of a copy reaches an island."""
+        return self._conflict_ends.get(name) == island.base
+
+    def _goes_on_wrong(self, island: Island) -> bool:
+        """Tell whether those that hold an island alone do so because their batches have moved."""
+        return all(self._is_in_conflict(name, island) for name in island.held)
+
+    def _same_records(
+        self, island: Island, records: Sequence[Mapping[int, Hashable]]
+    ) -> Iterator[Divergence]:
+        """Tell of variants, by the records of each: where two have one, it is the same."""
+        base, until = island.base, island.last + 1
+        everything = {offset for found in records for offset in found}
+        fewer = tuple(
+            name
+            for names, found in zip(island.variants.values(), records, strict=True)
+            if len(found) < len(everything)
+            for name in names
+        )
+        if not fewer:
+            yield Divergence(DifferenceKind.RECOMPRESSED, False, base, until, tuple(island.held))
+            return
+        cleaned = {name for name in fewer if self._compaction.may_have_taken(name, island.last)}
+        for name in fewer:
+            self._ask(name, island, is_cleaned=name in cleaned)
+        if cleaned:
+            names = tuple(name for name in fewer if name in cleaned)
+            yield Divergence(DifferenceKind.COMPACTION, False, base, until, names)
+        lost = tuple(name for name in fewer if name not in cleaned)
+        if lost:
+            whole = tuple(name for name in island.held if name not in fewer)
+            missing = len(everything) - min(map(len, records))
+            detail = f"{missing} records of their batches are missing"
+            yield Divergence(DifferenceKind.LOST, True, base, until, lost, whole, detail=detail)
+
+    def _records(self, island: Island, name: str) -> HeldRecords | None:
+        found = HeldRecords.none()
+        for piece in island.held[name]:
+            records = self._load.records(name, piece)
+            if records is None:
+                return None
+            found.add(records)
+        return found
+
+
+def untold_damages(log: Sequence[Copy], told: Told) -> Iterator[Divergence]:
+    """Yield the damage that no island named: no copy of its side holds what was there."""
+    end = max(copy.end for copy in log)
+    for copy in log:
+        for number, damage in enumerate(copy.damages):
+            is_told = (copy.name, number) in told
+            if is_told or damage.kind == CopyDamageKind.TORN or damage.until <= copy.start:
+                continue
+            until = max(min(damage.until, end), damage.offset)
+            yield _damaged(copy, damage, damage.offset, until, ())
+
+
+def _damaged(
+    copy: Copy, damage: CopyDamage, base: int, until: int, right: tuple[str, ...]
+) -> Divergence:
+    detail = f"{damage.segment} at byte {damage.position}: {damage.reason}"
+    return Divergence(
+        _OF_DAMAGE[damage.kind], True, base, until, (copy.name,), right, detail=detail
+    )
+
+
+def _with_other_fields(island: Island, found: OtherFields) -> Divergence:
+    wrong = tuple(name for name in island.held if name in found.wrong)
+    right = tuple(name for name in island.held if name in found.right)
+    detail = f"the same keys, values and headers with another {', '.join(found.words)}"
+    return Divergence(
+        DifferenceKind.FIELDS, True, island.base, island.last + 1, wrong, right, detail=detail
+    )

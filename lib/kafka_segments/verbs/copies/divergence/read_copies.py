@@ -1,0 +1,245 @@
+"""List copies of logs, and read the segments that are asked for into digests of ranges."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.sources.list import list_sources
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.spark.few_rows import expect_many_rows
+from kafka_segments.engine.spark.packing import (
+    Load,
+    TellLoad,
+    count_tasks,
+    pack_segments,
+    tell_nobody,
+)
+from kafka_segments.engine.spark.parallelism import default_parallelism
+from kafka_segments.engine.tables.catalog import OFFSET_RANGES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.storage.links import without_option
+from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.verbs.copies.divergence.decide.earlier_reads import known_reads
+from kafka_segments.verbs.copies.divergence.decide.frames import (
+    chosen_segments,
+    compared_logs,
+    described,
+    listed_logs,
+    unequal_parts,
+    with_copy,
+)
+from kafka_segments.verbs.copies.divergence.decide.matching import matched_topics
+from kafka_segments.verbs.copies.divergence.options import CopyOptions
+from kafka_segments.verbs.copies.divergence.read_policies import (
+    NO_HISTORY,
+    MetadataHistory,
+    history_at_hand,
+    with_history,
+)
+from kafka_segments.verbs.copies.divergence.tasks import read_segments
+from kafka_segments.verbs.copies.divergence.tasks_policies import with_policy
+
+_MOST_OF_FEW = Load(10_000, 128 * 1024**3)  # the digests of so much are some ten MB
+_MOST_COMPARED_BYTES = 4 * 1024**3  # the digests of more are sooner compared by compiled plans
+
+
+class ListedCopies(NamedTuple):
+    """The listing, with ``copy``, and the rows of ``listed_logs``, with ``is_compact``.
+
+    ``history``: what the metadata logs among the copies tell, where policies are by them.
+    """
+
+    listed: DataFrame
+    logs: DataFrame
+    history: MetadataHistory = NO_HISTORY
+
+
+class ReadCopies(NamedTuple):
+    """What is known of copies once their segments are digested; what is read twice is cached.
+
+    Attributes:
+        listed: the listing, with ``copy``.
+        logs: rows of ``listed_logs``, with ``is_compact``.
+        segments: rows of ``chosen_segments``.
+        fresh: rows of ``read_segments``: what was read now.
+        read: the same, with what earlier runs have read.
+        copies: rows of ``described``.
+        parts: rows of ``unequal_parts``.
+        bytes_there: bytes of the segments that are compared.
+        history: as in ``ListedCopies``.
+    """
+
+    listed: DataFrame
+    logs: DataFrame
+    segments: DataFrame
+    fresh: DataFrame
+    read: DataFrame
+    copies: DataFrame
+    parts: DataFrame
+    bytes_there: int
+    history: MetadataHistory = NO_HISTORY
+
+
+def list_copies(
+    spark: SparkSession,
+    options: CopyOptions,
+    caches: ExitStack,
+    told: "Transform | None" = None,
+) -> ListedCopies:
+    """List the copies.
+
+    ``told``: adds what is known of cleanup policies (``with_policy``); None: by ``options`` and the
+    metadata logs among the copies.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a metadata log has a policy that Kafka refuses.
+    """
+    sources = {source: name for name, source in options.copies}
+    listed, loads = list_sources(spark, list(sources), caches, on_empty=tell_not_known)
+    if not loads.get(kinds.SEGMENT, Load()).is_within(_MOST_OF_FEW):
+        expect_many_rows(spark)
+    if kinds.UNLISTED in loads:
+        refuse_missing(listed)
+    if kinds.NOT_FOLLOWED in loads:
+        tell_links(listed)
+    names = [name for name, _ in options.copies]
+    of_copies = listed.transform(with_copy(sources))
+    history = NO_HISTORY
+    if told is None:
+        older = () if options.anchor is None else (options.anchor,)
+        history = history_at_hand(of_copies, caches, last=older)
+        told = with_policy(with_history(options.policies, history))
+    named = of_copies.transform(matched_topics(options.match, names))
+    logs = named.transform(listed_logs).transform(told)
+    return ListedCopies(named, computed_once(logs, caches), history)
+
+
+def read_compared(
+    spark: SparkSession, options: CopyOptions, caches: ExitStack, tell: TellLoad = tell_nobody
+) -> ReadCopies:
+    """List the copies, and read the segments of logs that two of them or more hold.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy that holds a log twice, or a warehouse without digests.
+    """
+    there = list_copies(spark, options, caches)
+    refuse_doubles(there.logs)
+    chosen = there.logs.transform(compared_logs(options.anchor, options.match))
+    return read_copies(spark, options, there, chosen, caches, tell)
+
+
+def read_copies(
+    spark: SparkSession,
+    options: CopyOptions,
+    there: ListedCopies,
+    chosen: DataFrame,
+    caches: ExitStack,
+    tell: TellLoad = tell_nobody,
+) -> ReadCopies:
+    """Read the segments of ``chosen``, some of the logs that were listed.
+
+    Raises:
+        UsageError: a warehouse without digests.
+    """
+    named, logs, history = there
+    segments = computed_once(named.transform(chosen_segments(chosen)), caches)
+    known = _known(spark, segments, options, caches)
+    unread = segments
+    if known is not None:
+        unread = computed_once(segments.join(known.select("path"), "path", how="left_anti"), caches)
+    load = load_of(unread)
+    bytes_there = load.bytes if known is None else load_of(segments).bytes
+    if not load.is_little or bytes_there > _MOST_COMPARED_BYTES:
+        expect_many_rows(spark)
+    tasks = count_tasks(load, cores=default_parallelism(spark))
+    tell(load, tasks)
+    fresh = computed_once(
+        unread.transform(pack_segments(load, tasks=tasks)).transform(
+            read_segments(check_crc=options.check_crc)
+        ),
+        caches,
+    )
+    read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
+    copies = read.transform(described(chosen))
+    parts = read.transform(unequal_parts(copies))
+    return ReadCopies(named, logs, segments, fresh, read, copies, parts, bytes_there, history)
+
+
+def _known(
+    spark: SparkSession, segments: DataFrame, options: CopyOptions, caches: ExitStack
+) -> DataFrame | None:
+    """Return what the warehouses of ``digests`` know of segments; None: none was named.
+
+    The run's own warehouse may have no digests yet, as in the first of many runs.
+
+    Raises:
+        UsageError: another warehouse has no digests.
+    """
+    warehouses = [Warehouse(spark, uri) for uri in options.digests]
+    tables = [
+        warehouse.read(OFFSET_RANGES)
+        for warehouse in warehouses
+        if warehouse.root != options.warehouse or warehouse.version(OFFSET_RANGES) is not None
+    ]
+    if not tables:
+        return None
+    found = segments.transform(known_reads(tables, check_crc=options.check_crc))
+    return computed_once(found, caches)
+
+
+def load_of(segments: DataFrame) -> Load:
+    """Return how many segments there are, and their bytes."""
+    found = segments.agg(
+        F.count("*").alias("rows"), F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes")
+    )
+    row = found.collect()[0]
+    return Load(row["rows"], row["bytes"])
+
+
+def refuse_missing(listed: DataFrame) -> None:
+    """Refuse folders that cannot be listed: what lies there would count as lost."""
+    missing = listed.where(F.col("kind") == kinds.UNLISTED).first()
+    if missing is not None:
+        place = "/".join(part for part in (missing["source"], missing["relative_path"]) if part)
+        raise SourceError(place, missing["reason"])
+
+
+def tell_links(listed: DataFrame) -> None:
+    """Say of each link that is left out where it leads."""
+    links = listed.where(F.col("kind") == kinds.NOT_FOLLOWED)
+    tell_not_known(map(told_link, links.collect()))
+
+
+def told_link(row: Mapping[str, Any] | Row) -> str:
+    """Return in words where a link leads, and what leaving it means to a comparison."""
+    place = join_uri(row["source"], row["relative_path"], row["name"])
+    return f"{place}: {without_option(row['reason'])}; what lies there is taken for absent"
+
+
+def refuse_doubles(logs: DataFrame) -> None:
+    """Refuse a copy that holds a log twice.
+
+    Raises:
+        UsageError: it does.
+    """
+    own = ("copy", "topic", "partition")
+    folders = F.array_sort(F.collect_list("log_dir")).alias("folders")
+    doubles: Sequence[Row] = (
+        logs.groupBy(*own).agg(folders).where(F.size("folders") > 1).orderBy(*own).take(1)
+    )
+    if doubles:
+        first = doubles[0]
+        raise UsageError(
+            f"copy {first['copy']} holds {first['topic']}-{first['partition']}"
+            f" {len(first['folders'])} times, in {' and '.join(first['folders'])}: each broker's"
+            " disks are a copy of their own"
+        )

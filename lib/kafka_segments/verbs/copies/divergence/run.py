@@ -1,0 +1,112 @@
+"""Compare copies of logs: list, read into digests, compare where these differ, keep the rows."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.spark.collected import collect_together
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
+from kafka_segments.engine.tables.catalog import DIVERGENCES, OFFSET_RANGES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.run_columns import stamp_of
+from kafka_segments.verbs.copies.divergence.decide.copies import Match
+from kafka_segments.verbs.copies.divergence.decide.earlier_reads import kept_reads
+from kafka_segments.verbs.copies.divergence.decide.frames import other_topics, segments_of_copies
+from kafka_segments.verbs.copies.divergence.options import CopyOptions
+from kafka_segments.verbs.copies.divergence.read_copies import ReadCopies, read_compared
+from kafka_segments.verbs.copies.divergence.tasks_logs import compare_logs
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The rows of ``divergences``, and how many logs and bytes were compared.
+
+    ``bytes_there``: the bytes of all segments that are compared; ``bytes_read``: how many of them
+    were read.
+    """
+
+    rows: DataFrame
+    found: ReadCopies
+    logs: int
+    alone: int
+    bytes_there: int
+    bytes_read: int
+
+
+def run_divergence(
+    spark: SparkSession,
+    options: CopyOptions,
+    caches: ExitStack,
+    *,
+    dry_run: bool = False,
+    tell: TellLoad = tell_nobody,
+) -> Compared:
+    """Compare the copies of each log that two of them or more hold.
+
+    1. The sources are listed. The segments of these logs, except those that ``digests`` know, are
+       packed into tasks by bytes, and read into digests of ranges of offsets.
+    2. Ranges whose digests differ, or that a copy lacks, are compared log by log: by the headers of
+       their batches where copies hold different things, by records where batches differ;
+       with ``check_keys`` by keys where compaction may be why.
+    3. The rows go to table ``divergences`` of the warehouse, and the digests to ``offset_ranges``.
+       The rows are cached until ``caches`` closes.
+
+    Raises:
+        SourceError: a folder that cannot be listed.
+        UsageError: a copy that holds a log twice.
+    """
+    found = read_compared(spark, options, caches, tell)
+    own = ("copy", "topic", "partition")
+    copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
+    copies = copies.join(segments_of_copies(found.segments), list(own), how="left")
+    compare = compare_logs(found.parts, check_crc=options.check_crc, check_keys=options.check_keys)
+    rows = copies.transform(compare)
+    if options.match == Match.BOTH:
+        rows = rows.unionByName(found.logs.transform(other_topics))
+    compared = computed_once(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
+    rows = compared.select(*DIVERGENCES.schema.fieldNames())
+    if options.warehouse is not None and not dry_run:
+        warehouse = Warehouse(spark, options.warehouse)
+        _keep(warehouse, found.fresh, found.segments, options)
+        warehouse.create(DIVERGENCES)
+        warehouse.append(DIVERGENCES, rows)
+    return Compared(
+        rows=rows,
+        found=found,
+        bytes_there=found.bytes_there,
+        **_totals(found.logs, found.fresh, compared),
+    )
+
+
+def _keep(
+    warehouse: Warehouse, fresh: DataFrame, segments: DataFrame, options: CopyOptions
+) -> None:
+    """Keep the digests for later runs."""
+    kept = fresh.transform(kept_reads(segments, check_crc=options.check_crc))
+    warehouse.create(OFFSET_RANGES)
+    stamp = stamp_of(options.run_id, options.now_ms, clock="read_at")
+    warehouse.merge(OFFSET_RANGES, kept.withColumns(stamp))
+
+
+def _totals(logs: DataFrame, fresh: DataFrame, compared: DataFrame) -> dict[str, int]:
+    """Count logs and bytes for ``Compared``."""
+    counts = logs.select("topic", "partition", "copy_count").distinct()
+    found = collect_together(
+        {
+            "logs": counts.agg(
+                F.count_if(F.col("copy_count") > 1).alias("logs"),
+                F.count_if(F.col("copy_count") == 1).alias("alone"),
+            ),
+            "first": fresh.agg(_sum_of("bytes_read").alias("bytes")),
+            "then": compared.agg(_sum_of("bytes_read").alias("bytes")),
+        }
+    )
+    read = found["first"][0]["bytes"] + found["then"][0]["bytes"]
+    return {**found["logs"][0].asDict(), "bytes_read": read}
+
+
+def _sum_of(column: str) -> Column:
+    return F.coalesce(F.sum(column), F.lit(0))

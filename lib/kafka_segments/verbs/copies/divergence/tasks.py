@@ -1,0 +1,106 @@
+"""Read segments of copies into digests of ranges, in the executors."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.errors import FileChangedError
+from kafka_segments.files.storage.files import first_line
+from kafka_segments.verbs.copies.divergence.decide.copies import (
+    UNBOUNDED,
+    CopyDamage,
+    CopyDamageKind,
+)
+from kafka_segments.verbs.copies.divergence.log_files import counted, is_of_tier, open_sized
+from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader
+from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
+
+LOG_COLUMNS = ("copy", "topic", "partition")
+_LONGS = (
+    *("range", "digest", "batches", "bytes", "base_offset", "last_offset"),
+    *("first_epoch", "last_epoch", "position", "end_position"),
+)
+RANGES = StructType([StructField(name, LongType()) for name in (*_LONGS, "thinned")])
+DAMAGE = StructType(
+    [
+        StructField("kind", StringType()),
+        *(StructField(name, LongType()) for name in ("offset", "until", "position")),
+        StructField("reason", StringType()),
+        StructField("segment", StringType()),
+    ]
+)
+READ = StructType(
+    [
+        StructField("copy", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("path", StringType()),
+        StructField("segment_base", LongType()),
+        StructField("next_base", LongType()),
+        StructField("gaps", LongType()),
+        StructField("bytes_read", LongType()),
+        StructField("ranges", ArrayType(RANGES)),
+        StructField("damages", ArrayType(DAMAGE)),
+    ]
+)
+
+
+def read_segments(*, check_crc: bool) -> Transform:
+    """Read each segment into digests of its ranges.
+
+    If a file cannot be read, all its offsets are damaged. In tiered storage a newer leader's
+    segment can begin inside an older one: what the older one holds from there on does not count.
+
+    Needs: copy, topic, partition, path, segment_base, next_base (null: it is the last), size_bytes.
+    Gives: the first six, gaps (places in it where offsets are missing), bytes_read, ranges (the
+        columns of ``index.offset_ranges``), damages.
+    """
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(READ)
+        reader = SegmentRangeReader(check_crc=check_crc)
+        for batch in batches:
+            for segment in batch.to_pylist():
+                row = _read(reader, segment)
+                yield pa.RecordBatch.from_pylist([row], schema=arrow_schema)
+
+    needed = (*LOG_COLUMNS, "path", "segment_base", "next_base", "size_bytes")
+    return lambda segments: segments.select(*needed).mapInArrow(on_task, READ)
+
+
+def _read(reader: SegmentRangeReader, segment: dict[str, Any]) -> dict[str, Any]:
+    path, base, next_base = segment["path"], segment["segment_base"], segment["next_base"]
+    limit = UNBOUNDED if next_base is None else next_base
+    total = [0]
+    rows: list[dict[str, int]] = []
+    try:
+        with open_sized(path, segment["size_bytes"]) as (read_into, size_bytes):
+            stretch = Stretch(0, size_bytes, base, limit, is_last=next_base is None)
+            found = reader.read(counted(read_into, total), stretch)
+        names = RANGES.fieldNames()
+        rows = [dict(zip(names, column, strict=True)) for column in found.columns.T.tolist()]
+        damages = [
+            damage._replace(segment=path)
+            for damage in found.damages
+            if not (is_of_tier(path) and damage.offset >= limit)
+        ]
+    except (OSError, FileChangedError) as error:
+        damages = [CopyDamage(CopyDamageKind.UNREAD, base, limit, 0, first_line(error), path)]
+    return {
+        **{name: segment[name] for name in (*LOG_COLUMNS, "path", "segment_base", "next_base")},
+        "gaps": sum(row["thinned"] for row in rows),
+        "bytes_read": total[0],
+        "ranges": rows,
+        "damages": [damage._asdict() for damage in damages],
+    }

@@ -1,0 +1,1 @@
+"""Verbs that find records, positions and states."""

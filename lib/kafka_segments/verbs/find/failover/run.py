@@ -1,0 +1,150 @@
+"""Failover and restore: where a group goes on in another cluster, and where logs are cut."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.rows.table_reads import read_segments
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
+from kafka_segments.verbs.find.failover.decide import (
+    PARTITION,
+    RESTORED,
+    aim_failover,
+    ask_other_cluster,
+    ask_restore,
+    in_doubt,
+    plan_failover,
+    plan_restore,
+    segments_around,
+    sum_up_records,
+    with_commits_doubt,
+)
+from kafka_segments.verbs.find.lag.run import committed_offsets, tell_unread_groups
+from kafka_segments.verbs.find.search.decide.unread import say_doubts
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.verbs.find.search.run import search_times
+
+_COLUMNS = ("path", "offset", "timestamp_ms", "is_control", "error")
+
+
+@dataclass(frozen=True)
+class FailoverOptions:
+    """What a failover is planned for. URIs are absolute.
+
+    Attributes:
+        warehouse: URI of the tables of the cluster that the group leaves.
+        choice: its logs that are asked.
+        to_warehouse: URI of the tables of the cluster that the group goes to.
+        to_choice: the logs of that cluster.
+        group: the consumer group.
+        max_latency_ms: the greatest latency between the clusters.
+        now_ms: the run's clock.
+        kafka_version: the release whose brokers the other cluster has.
+        most_record_bytes: its topics' max.decompressed.message.bytes; None: by the metadata.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    to_warehouse: str
+    to_choice: LogChoice
+    group: str
+    max_latency_ms: int
+    now_ms: int
+    kafka_version: Version = DEFAULT_VERSION
+    most_record_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """What a restore is planned for: the chosen logs of a warehouse, at ``at_ms``.
+
+    ``kafka_version`` and ``most_record_bytes``: as in ``FailoverOptions``.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    at_ms: int
+    kafka_version: Version = DEFAULT_VERSION
+    most_record_bytes: int | None = None
+
+
+def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStack) -> DataFrame:
+    """Plan where a group of one cluster goes on in another; return ``plan_failover``'s columns.
+
+    1. The timestamp to search for comes from the messages around the group's committed offset.
+    2. The tables of the other cluster are searched for it.
+
+    Raises:
+        UsageError: the tables have no segments of ``__consumer_offsets``.
+    """
+    here = LogTables(spark, options.warehouse, options.choice, caches, also=READING)
+    there = LogTables(spark, options.to_warehouse, options.to_choice, caches)
+    cluster, max_latency_ms = options.choice.cluster, options.max_latency_ms
+    all_commits = computed_once(
+        committed_offsets(
+            spark,
+            options.warehouse,
+            caches,
+            cluster=cluster,
+            at_ms=options.now_ms,
+            groups=(options.group,),
+        ),
+        caches,
+    )
+    known = {row["group_id"] for row in all_commits.select("group_id").distinct().collect()}
+    tell_unread_groups(spark, options.warehouse, (options.group,), known)
+    commits = (
+        all_commits.where(F.col("group_id") == options.group)
+        .where(F.col("committed_offset").isNotNull() & options.choice.partition_condition())
+        .transform(with_commits_doubt(all_commits))
+        .join(here.replicas(), ["cluster", *PARTITION], how="left")
+        .transform(in_doubt)
+    )
+    aim = aim_failover(max_latency_ms=max_latency_ms)
+    aimed = here.keep(_read_around(here, commits).transform(aim))
+    replicas = there.keep(there.replicas())
+    questions = aimed.transform(ask_other_cluster(max_latency_ms=max_latency_ms)).join(
+        replicas.drop("doubt"), list(PARTITION), how="inner"
+    )
+    answers = search_times(
+        there,
+        questions,
+        kafka_version=options.kafka_version,
+        most_record_bytes=options.most_record_bytes,
+    )
+    return aimed.transform(plan_failover(answers.transform(say_doubts(replicas))))
+
+
+def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack) -> DataFrame:
+    """Plan where each log is cut for a restore to a moment; return ``plan_restore``'s columns.
+
+    Of a log that is left over from a topic that was deleted it is not known.
+    """
+    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    lookup = tables.lookup(options.kafka_version, options.most_record_bytes)
+    asked = tables.logs.transform(ask_restore(at_ms=options.at_ms))
+    found = tables.find_by_timestamp(asked, lookup)
+    planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs))
+    return tables.take_back_left_over(planned, RESTORED)
+
+
+def _read_around(here: LogTables, commits: DataFrame) -> DataFrame:
+    """Read the timestamps of the last message consumed and of the oldest unread one."""
+    around = here.segments_as_built().transform(segments_around(commits))
+    records = around.transform(read_segments(rows="records", columns=_COLUMNS, check="full")).join(
+        around.select(*LOG_KEYS, "path", "is_active", "damage", "committed_offset"),
+        "path",
+        how="inner",
+    )
+    by_log = records.transform(sum_up_records)
+    return commits.join(by_log, list(LOG_KEYS), how="left").select(
+        *PARTITION,
+        "committed_offset",
+        "last_timestamp_ms",
+        "least_unread_timestamp_ms",
+        F.coalesce("doubt", "unread_problem").alias("unread_problem"),
+    )

@@ -1,0 +1,219 @@
+"""Decisions over rows of internal topics: what changed on disk, sums by log, state."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.sources.broker_identity import lies_below
+from kafka_segments.engine.tables.bounded import minus
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.kafka.messages.records import UNKNOWN
+from kafka_segments.verbs.find.internals.metadata_image import ENTRIES, TOPIC
+
+# What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
+TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
+_FILE = ("file", "base_offset", "size_bytes", "mtime_ns", "is_active")
+HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
+
+
+def is_finding() -> Column:
+    """Tell whether a row of ``internal_records`` is damage that someone must look at.
+
+    An incomplete batch is no damage in the last segment: a broker was writing it.
+    """
+    is_torn = F.col("is_active") & F.col("offset").isNull() & F.col("problem").rlike(TORN)
+    return F.col("problem").isNotNull() & ~is_torn
+
+
+def changed_files(known: DataFrame) -> Transform:
+    """Return which files on disk have changed since the table got their rows.
+
+    A file is the same if its base offset, size and modification time are, and if it still is, or is
+    not, the last segment of its log. Files that have changed are read as a whole, and their rows
+    are replaced: the segment that a broker writes to, what the cleaner rewrote, what was truncated.
+    The rows of files that are gone are removed.
+
+    Needs: rows of files; ``known``: rows of ``internal_records`` of the logs that count.
+    Gives: the log's keys, files (array of those that changed; null: all files, there or gone).
+    """
+    before = known.select(*LOG_KEYS, *_FILE).distinct()
+    before = before.groupBy(*LOG_KEYS, "file").agg(F.collect_list(_told()).alias("_before"))
+
+    def transform(files: DataFrame) -> DataFrame:
+        now = files.where("size_bytes > 0").select(
+            *LOG_KEYS, "file", F.array(_told()).alias("_now")
+        )
+        both = now.join(before, [*LOG_KEYS, "file"], how="full")
+        is_same = F.col("_now").eqNullSafe(F.col("_before"))
+        return (
+            both.groupBy(*LOG_KEYS)
+            .agg(
+                F.sort_array(F.collect_list(F.when(~is_same, F.col("file")))).alias("_changed"),
+                F.bool_or(is_same).alias("_some_same"),
+            )
+            .where(F.size("_changed") > 0)
+            .select(*LOG_KEYS, F.when(F.col("_some_same"), F.col("_changed")).alias("files"))
+        )
+
+    return transform
+
+
+def count_lost_logs(files: DataFrame, folder: Column, sources: Sequence[str]) -> Transform:
+    """Count below each source the logs that are known, and those of which no file was found.
+
+    Needs: rows of ``internal_records``; ``files``: rows of files; ``folder``: where a log lies.
+    Gives: the columns of ``sources.missing.Lost``.
+    """
+    place = list(LOG_KEYS[2:])
+    there = files.select(*place, F.lit(0).alias("lost")).distinct()
+    of_source = F.coalesce(*(F.when(lies_below(folder, [one]), F.lit(one)) for one in sources))
+
+    def transform(known: DataFrame) -> DataFrame:
+        logs = known.select(*place, of_source.alias("source")).distinct()
+        marked = logs.join(there, place, how="left")
+        return marked.groupBy("source").agg(
+            F.count("*").alias("known"), F.count_if(F.col("lost").isNull()).alias("lost")
+        )
+
+    return transform
+
+
+def _told() -> Column:
+    return F.struct(*_FILE[1:])
+
+
+def of_changed(changed: DataFrame) -> Transform:
+    """Keep the rows of files that changed; ``changed``: few rows of ``changed_files``."""
+    return _split_by(changed, F.col("_is_changed"))
+
+
+def of_unchanged(changed: DataFrame) -> Transform:
+    """Keep the rows of files that are as they were; ``changed``: few rows of ``changed_files``."""
+    return _split_by(changed, ~F.col("_is_changed"))
+
+
+def _split_by(changed: DataFrame, condition: Column) -> Transform:
+    logs = changed.select(*LOG_KEYS, F.col("files").alias("_files"), F.lit(True).alias("_of_log"))
+    is_of_files = F.coalesce(F.array_contains("_files", F.col("file")), F.lit(True))
+    is_changed = F.coalesce(F.col("_of_log") & is_of_files, F.lit(False))
+
+    def transform(rows: DataFrame) -> DataFrame:
+        joined = rows.join(F.broadcast(logs), list(LOG_KEYS), how="left")
+        marked = joined.withColumn("_is_changed", is_changed)
+        return marked.where(condition).select(*rows.columns)
+
+    return transform
+
+
+def sum_by_log(records: DataFrame) -> DataFrame:
+    """Sum up what was read of each log.
+
+    Needs: rows of ``internal_records``.
+    Gives: the log's keys, records, tombstones, unknown (of kinds that are not known), unreadable
+        (rows with a problem), findings (of these, all but batches that are being written),
+        snapshots (files), from_offset, to_offset, from_ms, to_ms (of the segments' records).
+    """
+    has_record = F.col("kind").isNotNull() & ~F.col("is_snapshot")
+    offset = F.when(has_record, F.col("offset"))
+    timestamp = F.when(has_record & (F.col("timestamp_ms") >= 0), F.col("timestamp_ms"))
+    return records.groupBy(*LOG_KEYS).agg(
+        F.count_if(has_record).alias("records"),
+        F.count_if(has_record & F.col("is_tombstone")).alias("tombstones"),
+        F.count_if(F.col("kind") == UNKNOWN).alias("unknown"),
+        F.count("problem").alias("unreadable"),
+        F.count_if(is_finding()).alias("findings"),
+        F.count_distinct(F.when(F.col("is_snapshot"), F.col("file"))).alias("snapshots"),
+        F.min(offset).alias("from_offset"),
+        F.max(offset).alias("to_offset"),
+        F.min(timestamp).alias("from_ms"),
+        F.max(timestamp).alias("to_ms"),
+    )
+
+
+def begins_and_ends(rows: DataFrame, *, at_ms: int | None) -> DataFrame:
+    """Return where each cluster's history begins, and the offset that a moment stands for.
+
+    That is the last offset before the first change after the moment; ``at_ms`` None: no moment.
+
+    Needs: rows of metadata tables (cluster and columns of ``HELD``).
+    Gives: cluster, first_offset, first_ms, at_offset.
+    """
+    later = [
+        F.min(F.when(F.col(f"{end}_ms") > at_ms, F.col(f"{end}_offset")))
+        for end in ("from", "until")
+        if at_ms is not None
+    ]
+    last = F.lit(2**63 - 1)
+    at_offset = F.coalesce(minus(F.least(*later), 1), last) if later else last
+    return rows.groupBy("cluster").agg(
+        F.min("from_offset").alias("first_offset"),
+        F.min_by("from_ms", "from_offset").alias("first_ms"),
+        at_offset.alias("at_offset"),
+    )
+
+
+def state_at(at: DataFrame) -> Transform:
+    """Keep the rows of a metadata table that held once the record at an offset was applied.
+
+    ``at``: cluster, at_offset; other clusters are left out.
+    """
+    has_begun = F.col("from_offset") <= F.col("at_offset")
+    has_ended = F.coalesce(F.col("until_offset") <= F.col("at_offset"), F.lit(False))
+
+    def transform(rows: DataFrame) -> DataFrame:
+        joined = rows.join(F.broadcast(at), "cluster", how="inner")
+        return joined.where(has_begun & ~has_ended).select(*rows.columns)
+
+    return transform
+
+
+def described(name: str) -> Transform:
+    """Describe the rows of a metadata table in the form that all these tables share.
+
+    Gives: cluster, kind (topic, partition, config, broker, feature, or an entry's own), name,
+        state (JSON of the other columns), from_offset, from_ms, is_from_snapshot.
+    """
+    if name == ENTRIES:
+        return _described_entries
+    kind = name.removeprefix("metadata_").removesuffix("s")
+    names = {
+        "topic": F.col("topic"),
+        "partition": partition_name(),
+        "config": config_name(),
+        "broker": F.col("node_id").cast("string"),
+        "feature": F.col("name"),
+    }
+
+    def transform(rows: DataFrame) -> DataFrame:
+        state = [column for column in rows.columns if column not in ("cluster", *HELD)]
+        return rows.select(
+            "cluster",
+            F.lit(kind).alias("kind"),
+            names[kind].alias("name"),
+            F.to_json(F.struct(*state), {"ignoreNullFields": "false"}).alias("state"),
+            "from_offset",
+            "from_ms",
+            "is_from_snapshot",
+        )
+
+    return transform
+
+
+def _described_entries(rows: DataFrame) -> DataFrame:
+    state = F.col("value").alias("state")
+    return rows.select(
+        "cluster", "kind", "name", state, "from_offset", "from_ms", "is_from_snapshot"
+    )
+
+
+def partition_name() -> Column:
+    """Return a partition's name as Kafka writes it."""
+    return F.concat_ws("-", "topic", F.col("partition").cast("string"))
+
+
+def config_name() -> Column:
+    """Return a config's name: whose it is, and its own."""
+    is_default = (F.col("resource_type") != TOPIC) & (F.col("resource_name") == "")
+    resource = F.when(is_default, F.lit("default")).otherwise(F.col("resource_name"))
+    return F.concat_ws(" ", F.regexp_replace("resource_type", "_", "-"), resource, "name")

@@ -1,0 +1,161 @@
+"""Find the files of the internal topics: their segments, and the metadata log's snapshots."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kafka_segments.engine.sources.broker_identity import file_path, with_broker
+from kafka_segments.engine.sources.list import list_here, list_rest, sources_without_segments
+from kafka_segments.engine.sources.missing import MOST_VANISHED
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.spark.few_rows import expect_many_rows, has_few_rows, map_few
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.errors import SourceError
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.storage.files import list_folder, place
+from kafka_segments.kafka.messages import records
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
+
+INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
+# The first offset behind the snapshot, and the epoch of its last record.
+# Source: Snapshots.filenameFromSnapshotId.
+_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
+_OF_FILES = ("file", "path", "is_snapshot", "is_active", "base_offset", "size_bytes", "mtime_ns")
+FILE_COLUMNS = (*LOG_KEYS, *_OF_FILES)
+_MOST_BYTES_OF_FEW_ROWS = 4 * 1024**2  # of segments and snapshots: some 50,000 records
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the internal topics lie, and whose they are.
+
+    Attributes:
+        sources: log directories, folders of several, or folders of partitions; absolute URIs.
+        topics: only these internal topics.
+        cluster: name of the cluster; None: as meta.properties says.
+        broker_id: id of the broker; None: as meta.properties says.
+        follow_links: symbolic links are followed to what lies below the sources.
+        most_vanished: percent of the logs known below a source that may be gone.
+    """
+
+    sources: tuple[str, ...]
+    topics: tuple[str, ...] = INTERNAL_TOPICS
+    cluster: str | None = None
+    broker_id: int | None = None
+    follow_links: bool = False
+    most_vanished: int = MOST_VANISHED
+
+
+class InternalFiles(NamedTuple):
+    """What was found below the sources.
+
+    Attributes:
+        files: rows of ``FILE_COLUMNS``.
+        unseen: the folders and links that were not looked into.
+        empty_sources: those below which there is no segment, of whichever topic.
+    """
+
+    files: DataFrame
+    unseen: tuple[str, ...]
+    empty_sources: tuple[str, ...]
+
+
+def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> InternalFiles:
+    """List the sources for the files of internal topics, see ``internal_files``."""
+    here = list_here(origin.sources, follow_links=origin.follow_links)
+    listed, loads = list_rest(spark, here, caches)
+    files = internal_files(listed, origin, caches)
+    unseen: tuple[str, ...] = ()
+    if loads.keys() & set(kinds.UNSEEN):
+        rows = listed.where(F.col("kind").isin(*kinds.UNSEEN)).select(file_path()).collect()
+        unseen = tuple(row[0] for row in rows)
+    return InternalFiles(files, unseen, sources_without_segments(origin.sources, here, listed))
+
+
+def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> DataFrame:
+    """Keep the files of internal topics, cached until ``caches`` closes.
+
+    Folders marked -delete, -stray and -future are left out: a broker does not serve them. Large
+    files have many records: if there are any, the session works on many rows from here on.
+
+    Needs: rows of a listing; ``origin``: which topics, and whose they are.
+    Gives: ``FILE_COLUMNS``.
+    """
+    logs = (
+        listed.where(F.col("topic").isin(*origin.topics))
+        .where(F.col("folder_state") == FolderState.LIVE.value)
+        .transform(with_broker(listed, cluster=origin.cluster, broker_id=origin.broker_id))
+    )
+    segments = logs.where(F.col("kind") == kinds.SEGMENT).select(
+        *LOG_KEYS,
+        F.col("name").alias("file"),
+        file_path().alias("path"),
+        F.lit(False).alias("is_snapshot"),
+        "is_active",
+        "base_offset",
+        "size_bytes",
+        "mtime_ns",
+    )
+    of_metadata = (F.col("kind") == kinds.LOG) & (F.col("topic") == METADATA_TOPIC)
+    snapshots = (
+        logs.where(of_metadata)
+        .select(*LOG_KEYS, file_path().alias("folder"))
+        .transform(_list_snapshots(segments.schema))
+    )
+    files = computed_once(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
+    spark = listed.sparkSession
+    if has_few_rows(spark) and _size_of(files) > _MOST_BYTES_OF_FEW_ROWS:
+        expect_many_rows(spark)
+    return files
+
+
+def _size_of(files: DataFrame) -> int:
+    size_bytes: int = files.select(F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0][0]
+    return size_bytes
+
+
+def parse_snapshot_name(name: str) -> int | None:
+    """Return the first offset behind a snapshot, by its file name; None: it is no snapshot."""
+    match = _SNAPSHOT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def _list_snapshots(columns: StructType) -> Transform:
+    """List the snapshots in folders of the metadata log; a folder that is gone has none."""
+    schema = to_arrow_schema(columns)
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = [row for log in batch.to_pylist() for row in _snapshots(log)]
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    return lambda folders: map_few(folders, on_task, columns)
+
+
+def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:
+    folder = str(log["folder"])
+    try:
+        entries = list_folder(place(folder))
+    except SourceError:
+        return
+    for entry in entries:
+        end_offset = None if entry.is_folder else parse_snapshot_name(entry.name)
+        if end_offset is not None:
+            yield {
+                **{key: log[key] for key in LOG_KEYS},
+                "file": entry.name,
+                "path": f"{folder}/{entry.name}",
+                "is_snapshot": True,
+                "is_active": False,
+                "base_offset": end_offset,
+                "size_bytes": entry.size_bytes,
+                "mtime_ns": entry.mtime_ns,
+            }

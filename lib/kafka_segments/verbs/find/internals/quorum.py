@@ -1,0 +1,89 @@
+"""What lies beside the copies of a cluster's metadata log: who votes, and up to which epoch.
+
+Source: FileQuorumStateStore, QuorumStateData (``currentVoters`` in version 0; later ones leave the
+voters to records).
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kafka_segments.errors import CorruptTextError, SourceError
+from kafka_segments.files.storage.files import list_folder, place, read_whole
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, QUORUM_STATE
+
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+class QuorumFiles(NamedTuple):
+    """What lies beside a copy of the metadata log now; None: it is not there, or not readable.
+
+    Attributes:
+        sizes: the size of each file by its name; empty: the folder cannot be listed.
+        epoch: the leader epoch that its node has voted or followed in last.
+        voters: the ids of the nodes that vote.
+        last_epoch: the last leader epoch in which its node has appended records.
+    """
+
+    sizes: dict[str, int]
+    epoch: int | None = None
+    voters: tuple[int, ...] | None = None
+    last_epoch: int | None = None
+
+    @property
+    def greatest_epoch(self) -> int | None:
+        """The last leader epoch that these files know; None: they do not tell."""
+        if self.epoch is None:
+            return None
+        return max(self.epoch, -1 if self.last_epoch is None else self.last_epoch)
+
+
+def read_quorum_files(log_dir: str, partition: int) -> QuorumFiles:
+    """Read what lies beside a copy of the metadata log in a log directory, given as a URI."""
+    folder = place(log_dir).child(f"{METADATA_TOPIC}-{partition}")
+    try:
+        sizes = {entry.name: entry.size_bytes for entry in list_folder(folder)}
+    except SourceError:
+        return QuorumFiles({})
+
+    def read(name: str) -> str | None:
+        if name not in sizes:
+            return None
+        try:
+            return read_whole(folder.child(name), most_bytes=_MOST_BYTES).decode("utf-8")
+        except (OSError, UnicodeDecodeError, CorruptTextError):
+            return None
+
+    epoch, voters = parse_quorum_state(read(QUORUM_STATE))
+    return QuorumFiles(sizes, epoch, voters, _last_epoch(read(LEADER_EPOCHS)))
+
+
+def parse_quorum_state(text: str | None) -> tuple[int | None, tuple[int, ...] | None]:
+    """Return leader epoch and voters of a ``quorum-state``; None: it does not tell."""
+    try:
+        state: Any = json.loads(text or "")
+    except ValueError:
+        return None, None
+    if not isinstance(state, dict):
+        return None, None
+    epoch, voters = state.get("leaderEpoch"), state.get("currentVoters")
+    return epoch if isinstance(epoch, int) else None, voter_ids(voters)
+
+
+def voter_ids(voters: Any) -> tuple[int, ...] | None:
+    """Return the ids in a list of voters as Kafka's JSON has it; None: it has none."""
+    if not isinstance(voters, list):
+        return None
+    ids = [voter.get("voterId") for voter in voters if isinstance(voter, dict)]
+    return tuple(one for one in ids if isinstance(one, int)) or None
+
+
+def _last_epoch(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        entries: Sequence[Any] = parse_leader_epochs(text)
+    except CorruptTextError:
+        return None
+    return entries[-1].epoch if entries else None

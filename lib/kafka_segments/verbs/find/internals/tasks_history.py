@@ -1,0 +1,91 @@
+"""Fold the metadata log of each cluster into rows that held, in an executor."""
+
+import json
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+
+from kafka_segments.engine.spark.computed_once import in_one_task
+from kafka_segments.engine.spark.few_rows import MOST_ROWS, has_few_rows, map_few
+from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
+
+HISTORY = StructType(
+    [
+        StructField("cluster", StringType()),
+        StructField("table", StringType()),
+        StructField("values", StringType()),
+        StructField("from_offset", LongType()),
+        StructField("from_ms", LongType()),
+        StructField("until_offset", LongType()),
+        StructField("until_ms", LongType()),
+        StructField("is_from_snapshot", BooleanType()),
+    ]
+)
+_GIVEN = ("cluster", "is_snapshot", "point_offset", "point_ms", "kind", "value_json")
+_ROWS_A_BATCH = 10_000
+_Row = tuple[str | int | bool | None, ...]
+
+
+def fold_history(records: DataFrame) -> DataFrame:
+    """Fold records of ``__cluster_metadata``: for each cluster a snapshot's, then the log's.
+
+    One task folds a cluster. It holds the cluster's state, but not the records.
+
+    Needs: cluster, is_snapshot, point_offset, point_ms (where a record is applied; for all
+        records of a snapshot, at its last one), row, kind, value_json.
+    Gives: cluster, table, values (JSON), from_offset, from_ms, until_offset, until_ms (null: it
+        holds still), is_from_snapshot.
+    """
+    is_few = has_few_rows(records.sparkSession)
+    by_cluster = in_one_task(records) if is_few else records.repartition("cluster")
+    ordered = by_cluster.sortWithinPartitions("cluster", "point_offset", "row").select(*_GIVEN)
+    return map_few(ordered, _fold, HISTORY, most_in_driver=MOST_ROWS)
+
+
+def _fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    arrow_schema = to_arrow_schema(HISTORY)
+    rows: list[_Row] = []
+    for row in _rows(batches):
+        rows.append(row)
+        if len(rows) == _ROWS_A_BATCH:
+            yield _batch(rows, arrow_schema)
+            rows = []
+    yield _batch(rows, arrow_schema)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[_Row]:
+    cluster: str | None = None
+    history = MetadataHistory()
+    for batch in batches:
+        for row in zip(*(batch.column(name).to_pylist() for name in _GIVEN), strict=True):
+            its_cluster, is_snapshot, offset, ms, kind, value_json = row
+            if its_cluster != cluster:
+                yield from (_row(cluster, ended) for ended in history.end())
+                cluster, history = its_cluster, MetadataHistory()
+            value = {} if value_json is None else json.loads(value_json)
+            point = Point(offset, ms, is_snapshot)
+            yield from (_row(cluster, ended) for ended in history.replay(kind, value, point))
+    yield from (_row(cluster, ended) for ended in history.end())
+
+
+def _row(cluster: str | None, held: HistoryRow) -> _Row:
+    until = held.until or (None, None)
+    return (
+        cluster,
+        held.table,
+        json.dumps(held.values),
+        held.since.offset,
+        held.since.ms,
+        until[0],
+        until[1],
+        held.since.is_snapshot,
+    )
+
+
+def _batch(rows: list[_Row], arrow_schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [()] * len(arrow_schema)
+    arrays = [pa.array(c, type=f.type) for c, f in zip(columns, arrow_schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)

@@ -1,0 +1,174 @@
+"""Write the history of clusters' metadata: fold the best replica of each, fill the tables."""
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import reduce
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import METADATA_PROBLEMS, METADATA_TABLES, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
+from kafka_segments.engine.tables.statements import in_any
+from kafka_segments.kafka.messages.records import decode_internal
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals.decide.history_start import (
+    HistoryStart,
+    MetadataLog,
+    Snapshot,
+    applied_from,
+    choose_start,
+    runs_of,
+)
+from kafka_segments.verbs.find.internals.decide.metadata_logs import sum_metadata_logs
+from kafka_segments.verbs.find.internals.decide.rows import HELD
+from kafka_segments.verbs.find.internals.metadata_copies import (
+    Copy,
+    copies_of,
+    without_denied,
+    without_uncommitted,
+)
+from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
+from kafka_segments.verbs.find.internals.tasks_history import fold_history
+
+_MOST_TOLD = 20
+
+
+def write_history(
+    tables: Warehouse, records: DataFrame, clusters: Sequence[str], caches: ExitStack
+) -> None:
+    """Fold the metadata logs of some clusters, and replace their rows of the metadata tables.
+
+    ``records``: the rows of ``internal_records`` of all metadata logs. What the history lacks goes
+    into table ``metadata_problems``.
+    """
+    of_clusters = records.where(F.col("cluster").isin(*clusters))
+    history, problems = fold_best_replicas(of_clusters, clusters, caches)
+    where = in_any("cluster", clusters)
+
+    def write(table: Table) -> None:
+        tables.create(table)
+        rows = tables.read(table).limit(0) if history is None else rows_of(history, table)
+        tables.fill(table, rows, where=where)
+
+    def write_problems() -> None:
+        tables.create(METADATA_PROBLEMS)
+        rows = [
+            (problem.cluster, number, problem.at_offset, problem.problem)
+            for number, problem in enumerate(problems)
+        ]
+        told = local_rows(tables.spark, rows, METADATA_PROBLEMS.schema)
+        tables.fill(METADATA_PROBLEMS, told, where=where)
+
+    with ThreadPoolExecutor(len(METADATA_TABLES) + 1) as pool:  # each is several short queries
+        written = pool.submit(write_problems)
+        list(pool.map(write, METADATA_TABLES))
+        written.result()
+
+
+def fold_best_replicas(
+    records: DataFrame, clusters: Sequence[str], caches: ExitStack
+) -> tuple[DataFrame | None, list[MetadataProblem]]:
+    """Fold the best replica of each cluster's metadata log (``choose_start``).
+
+    ``records``: rows of ``internal_records``, of these clusters alone. Return the columns of
+    ``fold_history``, cached until ``caches`` closes, or None if no replica gives any; and what the
+    history lacks.
+    """
+    copies = copies_of(records.transform(sum_metadata_logs).collect())
+    counted, problems = without_denied(records, copies)
+    counted, uncommitted = without_uncommitted(counted, copies)
+    problems += uncommitted
+    if problems or counted is not records:
+        copies = copies_of(counted.transform(sum_metadata_logs).collect())
+    starts = []
+    for cluster in clusters:
+        of_cluster = [copy for copy in copies if copy.row["cluster"] == cluster]
+        start = choose_start([_metadata_log(copy.row) for copy in of_cluster])
+        if start is None:
+            problems.append(MetadataProblem(cluster, None, _no_start(of_cluster)))
+        else:
+            starts.append(start)
+            problems += _unclear_end(start, of_cluster)
+    if not starts:
+        return None, problems
+    applied = [counted.transform(applied_from(start)) for start in starts]
+    history = computed_once(fold_history(reduce(DataFrame.unionByName, applied)), caches)
+    for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
+        text = json.loads(row["values"])["problem"]
+        problems.append(MetadataProblem(row["cluster"], row["from_offset"], text))
+    return history, problems
+
+
+def _unclear_end(start: HistoryStart, copies: Sequence[Copy]) -> Iterator[MetadataProblem]:
+    """Say why the history ends before its log does, or before what cannot be read of it."""
+    (copy,) = (copy for copy in copies if copy.keys == start.log.keys)
+    row, cluster = copy.row, start.log.keys[0]
+    ends = (
+        "the history of its metadata ends at offset {}, and the state from there on is not known:"
+    )
+    if start.until is not None:
+        what = row["unclear_problem"] or f"is of {_type_of(row['unclear_value'])}, which is unknown"
+        text = (
+            f"{ends.format(start.until)} the record at offset {row['unclear_from']} in the copy of"
+            f" {copy.text()} cannot be understood: {what}. A newer Kafka may have written it: use a"
+            " kafka-segments that knows its release"
+        )
+        yield MetadataProblem(cluster, start.until, text)
+    elif row["damage"] is not None:
+        damage = row["damage"]
+        text = (
+            f"{ends.format(start.end_offset)} {damage['file']} in the copy of {copy.text()} cannot"
+            f" be read from byte {damage['position']} on: {damage['problem']}"
+        )
+        yield MetadataProblem(cluster, start.end_offset, text)
+
+
+def _type_of(value: bytes | None) -> str:
+    """Name the type of a record by its value, which is of none that is known."""
+    type_id = decode_internal(METADATA_TOPIC, None, value).type_id
+    return "no type that can be read" if type_id is None else f"type {type_id}"
+
+
+def _metadata_log(row: Row) -> MetadataLog:
+    keys = tuple(row[key] for key in LOG_KEYS)
+    unclear = row["unclear_from"], row["unclear_to"]
+    return MetadataLog(
+        keys=keys,
+        first_offset=row["first_offset"],
+        last_offset=row["last_offset"],
+        leader_epoch=row["leader_epoch"],
+        snapshots=tuple(
+            Snapshot(one.end_offset, one.file, one.ms, keys) for one in row["snapshots"]
+        ),
+        unclear=None if None in unclear else unclear,
+        runs=runs_of(row["steps"] or (), row["last_offset"]),
+    )
+
+
+def rows_of(history: DataFrame, table: Table) -> DataFrame:
+    """Return the rows of a metadata table out of a history."""
+    values = StructType([f for f in table.schema if f.name not in ("cluster", *HELD)])
+    return (
+        history.where(F.col("table") == table.name)
+        .withColumn("values", F.from_json("values", values))
+        .select("cluster", "values.*", *HELD)
+    )
+
+
+def _no_start(copies: Sequence[Copy]) -> str:
+    firsts = [one.row["first_offset"] for one in copies if one.row["first_offset"] is not None]
+    begins = f"goes on from offset {min(firsts)}" if firsts else "has no records"
+    unclear = sum(one.row["unclear_snapshots"] for one in copies)
+    but = f" ({unclear} have records that cannot be understood)" if unclear else ""
+    return (
+        f"its metadata cannot be told: the log {begins}, and no whole snapshot ends there or behind"
+        f" it{but}. Add the log directory of another controller or broker as --source"
+    )

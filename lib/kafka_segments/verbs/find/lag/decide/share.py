@@ -1,0 +1,158 @@
+"""Decide how far behind share groups are, by what the share coordinator wrote down."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.tables.bounded import minus
+from kafka_segments.engine.tables.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, with_doubt
+from kafka_segments.kafka.messages.records import SHARES_TOPIC
+from kafka_segments.verbs.find.lag.decide.commits import (
+    AHEAD,
+    BEHIND,
+    EXPIRED,
+    NO_LOG,
+    NOT_KNOWN,
+    UP_TO_DATE,
+)
+
+NOT_BEGUN, NO_STATE = "nothing read yet", "no state left from that time"
+_KEY = ("cluster", "group_id", "topic_id", "partition")
+_NONE = -1
+
+
+def decide_share_states(*, at_ms: int, known: KnownReplicas = NOTHING_KNOWN) -> Transform:
+    """Tell what the share coordinator had of each partition of each share group at a moment.
+
+    1. The last snapshot counts, and the updates behind it: the last start offset that one of them
+       has, and the last number of records behind it that are done with.
+    2. A tombstone deletes the state.
+    3. Where all that is left of a state is later than ``at_ms``, its row says so.
+
+    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
+    Gives: cluster, group_id, topic_id, partition, is_known (false: case 3), start_offset (null:
+        the group has read nothing), delivery_complete_count (null: not known), state_offset (of
+        the last record), state_ms, state_doubt (why the state is not known; null: it is).
+    Source: ShareCoordinatorShard.handleShareSnapshot, handleShareUpdate, merge.
+    """
+    key = "STRUCT<groupId: STRING, topicId: STRING, partition: INT>"
+    value = "STRUCT<startOffset: BIGINT, deliveryCompleteCount: BIGINT>"
+    is_snapshot = F.col("_is_known") & (F.col("kind") == SHARE_SNAPSHOT)
+    of_key = Window.partitionBy(*_KEY)
+    last_snapshot = F.max(F.when(is_snapshot, F.col("offset"))).over(of_key)
+    is_counted = F.col("_is_known") & (
+        F.col("_snapshot").isNull() | (F.col("offset") >= F.col("_snapshot"))
+    )
+    start = F.when(F.col("_value.startOffset") != _NONE, F.col("_value.startOffset"))
+    count = F.coalesce("_value.deliveryCompleteCount", F.lit(_NONE))
+    counted = F.when(is_counted, F.col("offset"))
+    last_count = F.max_by(count, counted)
+
+    def transform(records: DataFrame) -> DataFrame:
+        states = (
+            records.where(F.col("topic") == SHARES_TOPIC)
+            .transform(with_doubt(known))
+            .where(F.col("kind").isin(SHARE_SNAPSHOT, SHARE_UPDATE) & F.col("problem").isNull())
+            .withColumn("_key", F.from_json("key_json", key))
+            .withColumn("_value", F.from_json("value_json", value))
+            .select(
+                "cluster",
+                F.col("_key.groupId").alias("group_id"),
+                F.col("_key.topicId").alias("topic_id"),
+                F.col("_key.partition").alias("partition"),
+                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value", "doubt"),
+                (F.col("timestamp_ms") <= at_ms).alias("_is_known"),
+            )
+            .withColumn("_snapshot", last_snapshot)
+            .groupBy(*_KEY)
+            .agg(
+                F.max("_is_known").alias("is_known"),
+                F.max_by(start, F.when(start.isNotNull(), counted)).alias("start_offset"),
+                F.when(last_count != _NONE, last_count).alias("delivery_complete_count"),
+                F.max(counted).alias("state_offset"),
+                F.max_by("timestamp_ms", counted).alias("state_ms"),
+                F.max("doubt").alias("state_doubt"),
+                F.max_by("is_tombstone", counted).alias("_is_deleted"),
+            )
+        )
+        return states.where(~F.coalesce("_is_deleted", F.lit(False))).drop("_is_deleted")
+
+    return transform
+
+
+def with_topic_names(names: DataFrame) -> Transform:
+    """Name the topics of states, which have their ids; an id stands for a name that is not known.
+
+    Needs: cluster, topic_id; ``names``: cluster, topic_id (null: not known), topic; several rows
+        may say the same.
+    Gives: the same, topic.
+    """
+    known = names.where(F.col("topic_id").isNotNull()).groupBy("cluster", "topic_id")
+    one = known.agg(F.min("topic").alias("topic"))
+
+    def transform(states: DataFrame) -> DataFrame:
+        named = states.join(one, ["cluster", "topic_id"], how="left")
+        return named.withColumn("topic", F.coalesce("topic", "topic_id"))
+
+    return transform
+
+
+def with_log_ends(ends: DataFrame) -> Transform:
+    """Add where the log of each state begins and ends.
+
+    The end is not told of a log with another topic id: it is of a topic that was made anew under
+    the name.
+
+    Needs: cluster, topic, topic_id, partition; ``ends``: cluster, topic, partition, log_topic_id
+        (null: not known), log_start_offset, end_offset, doubt.
+    Gives: the same, and the columns of ``ends``; end_offset is null where there is no such log.
+    """
+    is_its_log = F.coalesce(F.col("log_topic_id") == F.col("topic_id"), F.lit(True))
+
+    def transform(states: DataFrame) -> DataFrame:
+        joined = states.join(ends, ["cluster", "topic", "partition"], how="left")
+        return joined.withColumn("end_offset", F.when(is_its_log, F.col("end_offset")))
+
+    return transform
+
+
+def decide_share_lag(states: DataFrame) -> DataFrame:
+    """Decide how far behind each share group is: the end less the start less what is done with.
+
+    Records between the start offset and the end that the group has acknowledged, archived or
+    rejected are no lag; those that a member holds just now are. No lag is told before the group
+    has read anything.
+
+    Needs: rows of ``decide_share_states``, and topic, log_start_offset, end_offset (null: the log
+        is not in the tables), doubt (why the end is not known; null: it is).
+    Gives: cluster, group_id, topic, partition, status, start_offset, delivery_complete_count,
+        log_start_offset, end_offset, offset_lag (null: none is told), state_offset, state_ms,
+        problem (why nothing is known; null: it is).
+    Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse; KIP-1226.
+    """
+    ahead = minus("end_offset", "start_offset")
+    problem = F.coalesce("state_doubt", "doubt")
+    return states.select(
+        *("cluster", "group_id", "topic", "partition"),
+        _status().alias("status"),
+        *("start_offset", "delivery_complete_count", "log_start_offset", "end_offset"),
+        F.when(problem.isNull(), minus(ahead, "delivery_complete_count")).alias("offset_lag"),
+        *("state_offset", "state_ms"),
+        problem.alias("problem"),
+    )
+
+
+def _status() -> Column:
+    start, end = F.col("start_offset"), F.col("end_offset")
+    left = minus(minus(end, start), "delivery_complete_count")
+    return (
+        F.when(F.coalesce("state_doubt", "doubt").isNotNull(), NOT_KNOWN)
+        .when(~F.col("is_known"), NO_STATE)
+        .when(end.isNull(), NO_LOG)
+        .when(start.isNull() | F.col("delivery_complete_count").isNull(), NOT_BEGUN)
+        .when(start > end, AHEAD)
+        .when(start < F.col("log_start_offset"), EXPIRED)
+        .when(left == 0, UP_TO_DATE)
+        .otherwise(BEHIND)
+    )

@@ -1,0 +1,178 @@
+"""Lag: hold the commits of ``__consumer_offsets`` against the logs that they are of."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.tables.catalog import METADATA_TOPICS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.group_offsets import (
+    groups_not_known,
+    offsets_read,
+    unread_partitions,
+)
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.verbs.find.lag.decide.commits import (
+    ask_for_end,
+    ask_for_unread,
+    decide_commits,
+    decide_lag,
+    ends_found,
+    first_unread,
+    made_later,
+    of_groups,
+)
+from kafka_segments.verbs.find.lag.offsets_there import no_offsets
+from kafka_segments.verbs.find.lag.tasks import read_commits
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.verbs.find.search.named_logs import refuse_absent
+from kafka_segments.verbs.find.search.run import search_times
+
+
+@dataclass(frozen=True)
+class LagOptions:
+    """What the lag is measured of. URIs are absolute.
+
+    Attributes:
+        warehouse: URI of the tables.
+        choice: the logs whose lag is measured.
+        now_ms: the run's clock.
+        at_ms: a past moment to measure the lag at; None: now.
+        groups: only these consumer groups; empty: all.
+        kafka_version: the release whose brokers look ``at_ms`` up in the logs.
+        most_record_bytes: the topics' max.decompressed.message.bytes; None: by the metadata.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    now_ms: int
+    at_ms: int | None = None
+    groups: tuple[str, ...] = ()
+    kafka_version: Version = DEFAULT_VERSION
+    most_record_bytes: int | None = None
+
+
+def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> DataFrame:
+    """Measure the lag of consumer groups; return the columns of ``decide_lag``.
+
+    With ``at_ms`` the commits made by that moment are held against each log up to its first record
+    after it.
+
+    Raises:
+        UsageError: the tables have no segments of ``__consumer_offsets``.
+    """
+    choice = options.choice
+    moment = options.now_ms if options.at_ms is None else options.at_ms
+    tables = LogTables(spark, options.warehouse, choice, caches)
+    logs = tables.replicas()
+    if options.at_ms is not None:
+        logs = logs.transform(_made_by(Warehouse(spark, options.warehouse), options.at_ms))
+    all_commits = committed_offsets(
+        spark,
+        options.warehouse,
+        caches,
+        cluster=choice.cluster,
+        at_ms=moment,
+        groups=options.groups,
+    )
+    if options.groups or choice.topics or choice.partitions:
+        all_commits = computed_once(all_commits, caches)
+        _check_names(spark, options, all_commits)
+    commits = (
+        all_commits.where(choice.partition_condition() | F.col("problem").isNotNull())
+        .transform(of_groups(options.groups))
+        .join(logs, ["cluster", "topic", "partition"], how="left")
+    )
+    found = tables.find_by_offset(commits.transform(ask_for_unread))
+    return (
+        commits.join(first_unread(found), [*LOG_KEYS, "committed_offset"], how="left")
+        .join(log_ends(tables, logs, options), list(LOG_KEYS), how="left")
+        .withColumn("problem", F.coalesce("problem", "unread_problem", "end_problem"))
+        .transform(decide_lag(at_ms=moment))
+    )
+
+
+def _check_names(spark: SparkSession, options: LagOptions, commits: DataFrame) -> None:
+    """Say of which groups the commits were not read.
+
+    Raises:
+        UsageError: there is no such group, or neither segments nor commits of such a log.
+    """
+    read = commits.select("group_id", "topic").distinct().collect()
+    refuse_absent(options.warehouse, options.choice, also={row["topic"] for row in read})
+    tell_unread_groups(spark, options.warehouse, options.groups, {row["group_id"] for row in read})
+
+
+def tell_unread_groups(
+    spark: SparkSession, warehouse: str, groups: Sequence[str], known: Iterable[str]
+) -> None:
+    """Say of which groups the commits were not read; ``known``: the groups of those that were.
+
+    Raises:
+        UsageError: there is no such group.
+    """
+    tables, there = Warehouse(spark, warehouse), set(known)
+    if there.issuperset(groups):
+        return
+    there_still = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    logs = there_still.where(F.col("topic") == OFFSETS_TOPIC)
+    tell_not_known(groups_not_known(warehouse, groups, there, offsets_read(tables, logs)))
+
+
+def _made_by(tables: Warehouse, at_ms: int) -> Transform:
+    if tables.version(METADATA_TOPICS) is None:
+        return lambda logs: logs
+    return made_later(tables.read(METADATA_TOPICS), at_ms=at_ms)
+
+
+def committed_offsets(
+    spark: SparkSession,
+    warehouse: str,
+    caches: ExitStack,
+    *,
+    cluster: str | None,
+    at_ms: int,
+    groups: Sequence[str] = (),
+) -> DataFrame:
+    """Read the offsets that counted at ``at_ms``; return the columns of ``decide_commits``.
+
+    Says which partitions were not read, ``groups``: of those of these groups alone.
+
+    Raises:
+        UsageError: the tables have no segments of ``__consumer_offsets``.
+    """
+    choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
+    tables = LogTables(spark, warehouse, choice, caches, also=READING)
+    replicas = tables.replicas()
+    logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"))
+    segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
+    if segments.isEmpty():
+        raise no_offsets(warehouse)
+    tell_not_known(
+        unread_partitions(Warehouse(spark, warehouse), replicas, cluster=cluster, groups=groups)
+    )
+    of_logs = segments.select("path", "cluster", "commits_doubt")
+    commits = segments.transform(read_commits).join(of_logs, "path", how="inner")
+    return commits.transform(decide_commits(at_ms=at_ms))
+
+
+def log_ends(tables: LogTables, logs: DataFrame, options: LagOptions) -> DataFrame:
+    """Return the end of each log: now, or at a moment its first record with a later timestamp."""
+    if options.at_ms is None:
+        nothing = F.lit(None).cast("string").alias("end_problem")
+        return logs.select(*LOG_KEYS, F.col("log_end_offset").alias("end_offset"), nothing)
+    asked = logs.transform(ask_for_end(at_ms=options.at_ms))
+    answers = search_times(
+        tables,
+        asked,
+        kafka_version=options.kafka_version,
+        most_record_bytes=options.most_record_bytes,
+    )
+    return answers.transform(ends_found)

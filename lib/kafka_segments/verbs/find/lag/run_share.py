@@ -1,0 +1,114 @@
+"""Lag of share groups: hold the share coordinator's states against the logs that they are of."""
+
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.group_offsets import offsets_read, unread_partitions
+from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.engine.tables.known_replicas import known_replicas
+from kafka_segments.engine.tables.missing import require_names, require_values
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.messages.records import SHARES_TOPIC
+from kafka_segments.verbs.find.lag.decide.share import (
+    decide_share_lag,
+    decide_share_states,
+    with_log_ends,
+    with_topic_names,
+)
+from kafka_segments.verbs.find.lag.run import LagOptions, log_ends
+from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.named_logs import refuse_absent
+
+
+def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> DataFrame:
+    """Measure the lag of share groups; return the columns of ``decide_share_lag``.
+
+    With ``at_ms`` the states written by that moment are held against each log up to its first
+    record after it.
+
+    Raises:
+        UsageError: the tables have no records of ``__share_group_state``, or none of what is asked
+            for.
+    """
+    tables, choice = Warehouse(spark, options.warehouse), options.choice
+    moment = options.now_ms if options.at_ms is None else options.at_ms
+    records = tables.read(INTERNAL_RECORDS)
+    of_shares = records.where(F.col("topic") == SHARES_TOPIC)
+    if of_shares.isEmpty():
+        raise UsageError(
+            f"{options.warehouse} has no records of {SHARES_TOPIC}: run `kafka-segments internals"
+            " --source` on the log directories of the brokers that have it"
+        )
+    if choice.cluster is not None:
+        what = f"records of {SHARES_TOPIC} of cluster"
+        require_values(options.warehouse, what, (choice.cluster,), of_shares.select("cluster"))
+        records = records.where(F.col("cluster") == choice.cluster)
+    logs = LogTables(spark, options.warehouse, choice, caches)
+    replicas = logs.replicas()
+    ends = (
+        log_ends(logs, replicas, options)
+        .join(replicas.select(*LOG_KEYS, "log_start_offset", "doubt"), list(LOG_KEYS))
+        .join(_ids(tables), list(LOG_KEYS), how="left")
+    )
+    states = records.transform(decide_share_states(at_ms=moment, known=known_replicas(tables)))
+    states = computed_once(states.transform(with_topic_names(_names(tables))), caches)
+    _check_names(tables, options, records, states)
+    if not options.groups:
+        own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
+        of_states = LogTables(spark, options.warehouse, own, caches).replicas()
+        read = _logs_read(records, of_states)
+        tell_not_known(unread_partitions(tables, read, SHARES_TOPIC, cluster=choice.cluster))
+    if options.groups:
+        states = states.where(F.col("group_id").isin(*options.groups))
+    return (
+        states.where(choice.partition_condition())
+        .transform(with_log_ends(ends))
+        .transform(decide_share_lag)
+    )
+
+
+def _check_names(
+    tables: Warehouse, options: LagOptions, records: DataFrame, states: DataFrame
+) -> None:
+    """Say of which groups the states may not have been read.
+
+    Raises:
+        UsageError: there is no such group, or neither segments nor states of such a log.
+    """
+    named = states.select("group_id", "topic").distinct().collect()
+    refuse_absent(options.warehouse, options.choice, also={row["topic"] for row in named})
+    known = {row["group_id"] for row in named}
+    absent = [group for group in options.groups if group not in known]
+    if not absent:
+        return
+    of_topic = records.where(F.col("topic") == SHARES_TOPIC)
+    if all(read.is_whole for read in offsets_read(tables, of_topic, SHARES_TOPIC)):
+        require_names(options.warehouse, "share group", absent, known)
+    why = f"not known: not all partitions of {SHARES_TOPIC} were read"
+    tell_not_known(f"group {group}: {why}" for group in absent)
+
+
+def _logs_read(records: DataFrame, replicas: DataFrame) -> DataFrame:
+    """Return the logs of ``__share_group_state`` whose records were read, built or not."""
+    read = records.where(F.col("topic") == SHARES_TOPIC).select("cluster", "partition").distinct()
+    told = replicas.select("cluster", "partition", "log_start_offset", "doubt")
+    return read.join(told, ["cluster", "partition"], how="left")
+
+
+def _ids(tables: Warehouse) -> DataFrame:
+    return tables.read(LOGS).select(*LOG_KEYS, F.col("topic_id").alias("log_topic_id"))
+
+
+def _names(tables: Warehouse) -> DataFrame:
+    """Return cluster, topic_id and topic of all that the tables name."""
+    names = tables.read(LOGS).select("cluster", "topic_id", "topic")
+    if tables.version(METADATA_TOPICS) is not None:
+        known = tables.read(METADATA_TOPICS).select("cluster", "topic_id", "topic")
+        names = names.unionByName(known)
+    return names

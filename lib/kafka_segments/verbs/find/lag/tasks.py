@@ -1,0 +1,121 @@
+"""Read committed offsets from the records of ``__consumer_offsets``, in the executors."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from kafka_segments.engine.rows.table_reads import read_segments
+from kafka_segments.engine.spark.few_rows import MOST_ROWS, map_few
+from kafka_segments.kafka.messages.records import decode_commit
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+
+_COLUMNS = (
+    *("path", "partition", "offset", "timestamp_ms", "key", "value"),
+    *("is_control", "producer_id", "error"),
+)
+_PARSED = StructType(
+    [
+        StructField("group_id", StringType()),
+        StructField("topic", StringType()),
+        StructField("topic_partition", IntegerType()),
+        StructField("committed_offset", LongType()),
+        StructField("commit_timestamp_ms", LongType()),
+        StructField("problem", StringType()),
+    ]
+)
+_NO_PRODUCER_ID = -1  # RecordBatch.NO_PRODUCER_ID
+_Parsed = tuple[str | None, str | None, int | None, int | None, int | None, str | None]
+_NOTHING: _Parsed = (None, None, None, None, None, None)
+
+
+def read_commits(segments: DataFrame) -> DataFrame:
+    """Read the commits in segments of ``__consumer_offsets``.
+
+    Records of other kinds are left out. What cannot be read is a row with ``problem``, an empty
+    group_id, and the partition of ``__consumer_offsets`` as its topic and topic_partition.
+
+    Needs: rows of ``segments``.
+    Gives: path (of the segment), offsets_partition, position (offset of the record),
+        record_timestamp_ms, producer_id (null: none, the commit counts at once), control_type (of
+        a marker: 0 abort, 1 commit; null: a commit), group_id, topic, topic_partition,
+        committed_offset (null: a tombstone), commit_timestamp_ms, problem (null: none).
+    """
+    records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
+    control_type = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
+    is_control = F.coalesce("is_control", F.lit(False))
+    # A batch with a producer id waits for a marker, transactional or not (OffsetMetadataManager).
+    has_producer = F.col("producer_id") != _NO_PRODUCER_ID
+    marked = records.select(
+        "path",
+        F.col("partition").alias("offsets_partition"),
+        F.col("offset").alias("position"),
+        F.col("timestamp_ms").alias("record_timestamp_ms"),
+        F.when(has_producer, F.col("producer_id")).alias("producer_id"),
+        F.when(is_control, control_type).alias("control_type"),
+        "key",
+        "value",
+        "error",
+    )
+    carried = marked.drop("key", "value", "error")
+    row_type = StructType([*carried.schema.fields, *_PARSED.fields])
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema, parsed_schema = to_arrow_schema(row_type), to_arrow_schema(_PARSED)
+        for batch in batches:
+            given = (batch.column(name).to_pylist() for name in _GIVEN)
+            rows = [_parse(*values) for values in zip(*given, strict=True)]
+            yield _with_parsed(batch, rows, arrow_schema, parsed_schema)
+
+    parsed = map_few(marked, on_task, row_type, most_in_driver=MOST_ROWS)
+    is_problem = F.col("problem").isNotNull()
+    of_none = {
+        "group_id": F.lit(""),
+        "topic": F.lit(OFFSETS_TOPIC),
+        "topic_partition": F.col("offsets_partition"),
+    }
+    return parsed.where(
+        F.col("group_id").isNotNull() | F.col("control_type").isNotNull() | is_problem
+    ).withColumns(
+        {name: F.when(is_problem, value).otherwise(F.col(name)) for name, value in of_none.items()}
+    )
+
+
+_GIVEN = ("key", "value", "control_type", "error")
+
+
+def _parse(
+    key: bytes | None, value: bytes | None, control_type: int | None, error: str | None
+) -> _Parsed:
+    if error is not None:
+        return (*_NOTHING[:-1], error)
+    if control_type is not None or key is None:
+        return _NOTHING
+    commit = decode_commit(key, value)
+    if commit is None:
+        return _NOTHING
+    if commit.problem is not None or commit.key is None:
+        return (*_NOTHING[:-1], commit.problem)
+    committed = commit.value or {}
+    return (
+        *(commit.key["group"], commit.key["topic"], commit.key["partition"]),
+        *(committed.get("offset"), committed.get("commitTimestamp"), None),
+    )
+
+
+def _with_parsed(
+    batch: pa.RecordBatch, rows: list[Any], arrow_schema: pa.Schema, parsed_schema: pa.Schema
+) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(parsed_schema)
+    parsed = dict(zip(parsed_schema.names, columns, strict=True))
+    arrays = [
+        pa.array(parsed[field.name], type=field.type)
+        if field.name in parsed
+        else batch.column(field.name)
+        for field in arrow_schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)

@@ -1,0 +1,262 @@
+"""The tables of the logs that a question is about, shared by all verbs that ask about times."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import compute
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructType
+
+from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
+from kafka_segments.engine.spark.computed_once import computed_once, persisted_if_many
+from kafka_segments.engine.spark.local_rows import frame_of_rows, local_rows, rows_in_driver
+from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.engine.tables.known_replicas import named_partitions
+from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
+from kafka_segments.engine.tables.record_limits import read_record_limits
+from kafka_segments.engine.tables.replicas import choose_replica, left_over
+from kafka_segments.kafka.broker_rules.record_lookups import (
+    MOST_RECORD_BYTES,
+    RecordLookup,
+    record_lookup,
+)
+from kafka_segments.kafka.broker_rules.versions import Version
+from kafka_segments.verbs.find.search.decide.locate import (
+    choose_by_max_timestamp,
+    choose_by_offset,
+    choose_by_timestamp,
+    locate,
+)
+from kafka_segments.verbs.find.search.decide.logs import (
+    describe_logs,
+    first_unstable_offsets,
+    with_visible_end,
+)
+from kafka_segments.verbs.find.search.decide.unread import (
+    ANSWERS,
+    say_cut_short,
+    say_doubts,
+    say_unread,
+)
+from kafka_segments.verbs.find.search.tasks import find_first_records
+
+_COLUMNS = {
+    SEGMENTS.name: (
+        *SEGMENT_KEYS,
+        *("path", "valid_bytes", "next_offset", "batch_count", "max_timestamp_ms"),
+        *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "leader_epochs"),
+        *("truncated_bytes", "is_active", "damage", "vanished_at"),
+    ),
+    LOGS.name: (*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs", "topic_id"),
+}
+"""What is asked of these tables in any case; of others all columns are."""
+READING = ("size_bytes",)
+"""What is asked of segments that are read whole."""
+_ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
+
+
+@dataclass(frozen=True)
+class LogChoice:
+    """Which logs of a warehouse are asked about. An empty tuple or None stands for all."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    cluster: str | None = None
+    broker_id: int | None = None
+
+    def condition(self) -> Column:
+        """Return the condition on the key of a log."""
+        chosen = self.partition_condition()
+        if self.cluster is not None:
+            chosen &= F.col("cluster") == self.cluster
+        if self.broker_id is not None:
+            chosen &= F.col("broker_id") == self.broker_id
+        return chosen
+
+    def chosen_of(self, rows: pa.Table) -> pa.Table:
+        """Return the rows, which the driver has, that meet ``condition``."""
+        allowed = {
+            "topic": self.topics,
+            "partition": self.partitions,
+            "cluster": () if self.cluster is None else (self.cluster,),
+            "broker_id": () if self.broker_id is None else (self.broker_id,),
+        }
+        for name, values in allowed.items():
+            if values:
+                options = pa.array(values, rows.schema.field(name).type)
+                rows = rows.filter(compute.is_in(rows[name], value_set=options))
+        return rows
+
+    def partition_condition(self) -> Column:
+        """Return the condition on topic and partition alone."""
+        chosen = F.lit(True)
+        if self.topics:
+            chosen &= F.col("topic").isin(*self.topics)
+        if self.partitions:
+            chosen &= F.col("partition").isin(*self.partitions)
+        return chosen
+
+
+class LogTables:
+    """The tables of the chosen logs, and searches in them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: str,
+        choice: LogChoice,
+        caches: ExitStack,
+        *,
+        also: Sequence[str] = (),
+        has_checkpointed_end: bool = False,
+        is_read_committed: bool = False,
+    ) -> None:
+        """Describe the chosen logs; ``logs`` has a row for each.
+
+        Args:
+            spark: the session.
+            warehouse: URI of the tables.
+            choice: the logs to ask about.
+            caches: what is kept in memory is released when it closes. Results of searches can be
+                read until then, and no longer.
+            also: columns that are asked of table ``segments`` besides what a search asks.
+            has_checkpointed_end: consumers read up to the checkpointed high watermark where there
+                is one; otherwise up to the log's end.
+            is_read_committed: consumers read up to the last stable offset, where the oldest open
+                transaction begins. The tables know it only of a log whose replicas all reach its
+                end.
+
+        Raises:
+            UsageError: ``is_read_committed``, and segments are known by a first look alone.
+        """
+        tell_metadata_problems(warehouse, cluster=choice.cluster)
+        self._spark = spark
+        self._tables = Warehouse(spark, warehouse)
+        self._choice = choice
+        self._found: dict[str, DataFrame] = {}
+        self._is_undamaged = False
+        self._also = (*also, *(("transaction_steps",) if is_read_committed else ()))
+        self.caches = caches
+        segments = self.segments_as_built()
+        unstable = None
+        if is_read_committed:
+            refuse_looked_at(segments, "which transactions are open")
+            unstable = segments.transform(first_unstable_offsets())
+        self._described = persisted_if_many(
+            segments.transform(describe_logs(self._read(LOGS))).transform(
+                with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
+            ),
+            caches,
+        )
+        self.logs = self._described.drop("topic_id", "last_epoch")
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Keep rows that several steps read, until ``caches`` closes."""
+        return computed_once(rows, self.caches)
+
+    def _read(self, table: Table) -> DataFrame:
+        """Return the rows of a table that are of the chosen logs; it is read once."""
+        if table.name not in self._found:
+            also = self._also if table is SEGMENTS else ()
+            rows = self._tables.read(table, (*_COLUMNS.get(table.name, ()), *also))
+            known = rows_in_driver(rows)
+            if known is None:
+                rows = rows.where(self._choice.condition())
+            else:
+                known = self._choice.chosen_of(known)
+                rows = frame_of_rows(self._spark, known, rows.schema)
+                if table is SEGMENTS:
+                    self._is_undamaged = known["damage"].null_count == len(known)
+            self._found[table.name] = rows
+        return self._found[table.name]
+
+    def take_back_unread(self, answers: DataFrame) -> DataFrame:
+        """Take back the answers that records missing from the tables could change.
+
+        Where the driver knows that no segment is damaged, only the ends of logs may be missing.
+        """
+        answers = answers.transform(say_cut_short(self._described))
+        if self._is_undamaged:
+            return answers
+        return answers.transform(say_unread(self.segments_as_built()))
+
+    def take_back_left_over(self, answers: DataFrame, taken: Sequence[str] = ANSWERS) -> DataFrame:
+        """Take back the answers of logs that are left over from a topic that was deleted.
+
+        ``taken``: the columns of an answer.
+        """
+        named = named_partitions(self._tables)
+        if named is None:
+            return answers
+        return answers.transform(say_doubts(self._described.transform(left_over(named)), taken))
+
+    def segments_as_built(self) -> DataFrame:
+        """Return the segments whose file had not vanished at the last build.
+
+        Gives: of table ``segments`` the columns that are asked of it.
+        """
+        return self._read(SEGMENTS).where(F.col("vanished_at").isNull())
+
+    def _segments(self) -> DataFrame:
+        """Return the same with column ``log_start_offset`` of their log."""
+        starts = self.logs.select(*LOG_KEYS, "log_start_offset")
+        return self.segments_as_built().join(starts, list(LOG_KEYS), how="inner")
+
+    def ask_all(self, logs: DataFrame, moments: Sequence[tuple[str, int]]) -> DataFrame:
+        """Return a question for each of the logs and every moment, a pair (text, target_ms)."""
+        asked = local_rows(self._spark, dict.fromkeys(moments), _ASKED)
+        return logs.crossJoin(asked.hint("broadcast"))
+
+    def ask_from_file(self, logs: DataFrame, path: str) -> DataFrame:
+        """Return the questions of a CSV file with the header topic,partition,timestamp_ms."""
+        asked = (
+            self._spark.read.option("mode", "FAILFAST")
+            .csv(path, header=True, schema="topic string, partition int, target_ms long")
+            .where("target_ms >= 0")
+            .distinct()
+            .withColumn("question", F.col("target_ms").cast("string"))
+        )
+        return asked.join(logs, ["topic", "partition"], how="inner")
+
+    def replicas(self) -> DataFrame:
+        """Return the replica that answers for each partition: rows of ``logs``, with doubt."""
+        return self._described.transform(choose_replica(named_partitions(self._tables)))
+
+    def lookup(self, version: Version, most_record_bytes: int | None) -> RecordLookup:
+        """Return how brokers of a release read batches.
+
+        ``most_record_bytes``: all topics' limit; None: what the metadata in the tables says.
+        """
+        lookup = record_lookup(version, most_record_bytes=most_record_bytes)
+        if not lookup.streams or most_record_bytes is not None:
+            return lookup
+        try:
+            return lookup._replace(limits=read_record_limits(self._tables.root))
+        except NoMetadataError as error:
+            tell_not_known((f"{MOST_RECORD_BYTES} of topics is not known: {error}",))
+            return lookup
+
+    def find_by_timestamp(self, asked: DataFrame, lookup: RecordLookup | None = None) -> DataFrame:
+        """Return the first records that ``choose_by_timestamp`` and ``locate`` lead to."""
+        return self._find(asked.transform(choose_by_timestamp(self._segments())), lookup)
+
+    def find_by_max_timestamp(
+        self, asked: DataFrame, lookup: RecordLookup | None = None
+    ) -> DataFrame:
+        """Return the first records that ``choose_by_max_timestamp`` and ``locate`` lead to."""
+        return self._find(asked.transform(choose_by_max_timestamp(self._segments())), lookup)
+
+    def find_by_offset(self, asked: DataFrame) -> DataFrame:
+        """Return the first records that ``choose_by_offset`` and ``locate`` lead to."""
+        return self._find(asked.transform(choose_by_offset(self._segments())))
+
+    def _find(self, chosen: DataFrame, lookup: RecordLookup | None = None) -> DataFrame:
+        chosen = self.keep(chosen)
+        located = chosen.transform(locate(self._read(TIME_INDEX), self._read(OFFSET_INDEX)))
+        return find_first_records(located, lookup)

@@ -1,0 +1,1 @@
+"""Verbs that decide by tables and files: audit, retention, roll."""

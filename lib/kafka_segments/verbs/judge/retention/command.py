@@ -1,0 +1,109 @@
+"""``retention``: decide what a broker deletes, and why the rest stays."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import ExitStatus, run
+from kafka_segments.console.strict_options import Group
+from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.errors import UsageError
+from kafka_segments.verbs.judge.retention.command_options import (
+    decision_options,
+    log_of,
+    retention_options,
+)
+from kafka_segments.verbs.judge.retention.command_plan import apply, plan, rollback
+
+
+class _DecideByDefault(Group):
+    """A group whose call without a subcommand decides."""
+
+    default = "decide"
+
+
+@click.group(cls=_DecideByDefault)
+def retention() -> None:
+    """Decide what retention deletes now, and why the rest stays.
+
+    Without a subcommand it decides: `retention decide --help` has the options.
+    """
+
+
+@retention.command(reads=("segments", "logs"))
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="KEY=VALUES",
+    help="Show what other settings keep, per topic; values with commas and several keys make a"
+    " grid. Repeatable.",
+)
+@decision_options
+def decide(**options: Any) -> None:
+    """Decide for every segment; the default.
+
+    The result is one row a segment, and table retention_decisions; with --what-if one row a
+    topic and setting.
+    """
+    run(lambda: _decide(**options), verbose=options["verbose"])
+
+
+@retention.command(reads=("segments", "logs"))
+@click.argument("log", metavar="TOPIC-PARTITION")
+@decision_options
+def explain(**options: Any) -> None:
+    """Say for each segment of one log why it goes or stays, and what would free it."""
+    run(lambda: _explain(**options), verbose=options["verbose"])
+
+
+for command in (plan, apply, rollback):
+    retention.add_command(command)
+
+
+def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
+    from kafka_segments.settings import settings_grid  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report import print_retention, print_what_if  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.run import run_retention, run_what_if  # noqa: PLC0415
+
+    asked = retention_options(**options)
+    grid = settings_grid(what_if)
+    print_retention_settings(asked.warehouse, asked.configs)
+    dry_run = bool(grid) or keeps_nothing(asked.warehouse, dry_run=dry_run)
+    with verb_session("retention", warehouse=asked.warehouse, reads_all=True) as verb:
+        if grid:
+            print_what_if(run_what_if(verb.spark, asked, grid), output)
+        else:
+            print_retention(run_retention(verb.spark, asked, dry_run=dry_run), output)
+    return ExitStatus.DONE
+
+
+def _explain(*, log: str, output: str, **options: Any) -> int:
+    folder = log_of(log)
+    from kafka_segments.console.output import print_rows  # noqa: PLC0415
+    from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
+    from kafka_segments.engine.tables.missing import require_names  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
+        MOST_SEGMENTS,
+        print_explain,
+    )
+    from kafka_segments.verbs.judge.retention.run import run_explain  # noqa: PLC0415
+
+    asked = retention_options(**options)
+    known = partitions_known(asked.warehouse)
+    if known is not None:
+        logs = (f"{one.topic}-{one.partition}" for one in known)
+        named = f"{folder.topic}-{folder.partition}"
+        require_names(asked.warehouse, "segments of", (named,), logs)
+    with verb_session("retention explain", warehouse=asked.warehouse) as verb:
+        decided = run_explain(verb.spark, asked, topic=folder.topic, partition=folder.partition)
+        if output != "table":
+            print_rows(decided, output)
+            return ExitStatus.DONE
+        found = decided.take(MOST_SEGMENTS + 1)
+        if not found:
+            raise UsageError(f"{asked.warehouse} has no segments of {log}")
+        print_explain(found, asked.configs, now_ms=asked.now_ms)
+    return ExitStatus.DONE

@@ -1,0 +1,208 @@
+"""Options of the verbs that go by topic configs, as retention, roll and divergence do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import tell_metadata_problems
+from kafka_segments.console.options import (
+    clock,
+    kafka_version_option,
+    load_settings,
+    shared_options,
+)
+from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.kafka.wire.moments import moment_text
+from kafka_segments.kafka.wire.names import PartitionFolder, parse_partition_folder
+
+if TYPE_CHECKING:
+    from kafka_segments.engine.tables.metadata_configs import MetadataConfigs
+    from kafka_segments.engine.tables.topic_configs import TopicConfigs
+    from kafka_segments.settings import Settings
+    from kafka_segments.verbs.judge.retention.run import RetentionOptions
+
+_Held = TypeVar("_Held")
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def log_of(text: str) -> PartitionFolder:
+    """Return the topic and partition that a text such as ``orders-0`` names.
+
+    Raises:
+        UsageError: it names none.
+    """
+    folder = parse_partition_folder(text)
+    if folder is None:
+        raise UsageError(f"{text}: topic-partition expected, such as orders-0")
+    return folder
+
+
+def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name files with configurations of brokers and topics."""
+    command = click.option(
+        "--server-properties",
+        type=_FILE,
+        metavar="FILE",
+        help="The brokers' server.properties, for the topics' defaults.",
+    )(command)
+    return click.option(
+        "--topic-configs",
+        type=_FILE,
+        multiple=True,
+        metavar="FILE",
+        help="What `kafka-configs --describe` printed of topics and brokers; repeatable.",
+    )(command)
+
+
+def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every retention decision takes."""
+    of_release = kafka_version_option("The release whose rules hold, 0.8 or later")
+    command = of_release(shared_options(command))
+    command = click.option(
+        "--remote-offsets",
+        type=_FILE,
+        metavar="FILE",
+        help="What `kafka-get-offsets --time latest-tiered` printed, for tiered topics.",
+    )(command)
+    return config_file_options(command)
+
+
+def load_configs(
+    settings: "Settings",
+    *,
+    topic_configs: Sequence[Path],
+    server_properties: Path | None,
+    warehouse: str | None,
+    now_ms: int,
+) -> "TopicConfigs":
+    """Read the files of ``config_file_options``, and say on stderr what was found in them.
+
+    Of topics and brokers of which no file tells those count that their cluster's metadata log had
+    at ``now_ms``, if the warehouse (an absolute URI; None: there is none) has its history.
+
+    Raises:
+        UsageError: as ``TopicConfigs.load``.
+    """
+    from kafka_segments.engine.tables.cluster_names import cluster_in_words  # noqa: PLC0415
+    from kafka_segments.engine.tables.topic_configs import TopicConfigs  # noqa: PLC0415
+
+    configs = TopicConfigs.load(
+        settings,
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        metadata=() if warehouse is None else _of_metadata(warehouse, now_ms),
+    )
+    if topic_configs:
+        files = ", ".join(map(str, topic_configs))
+        say(f"settings of {configs.described.counts()} read from {files}")
+    of_others = ", where the files do not tell" if topic_configs else ""
+    for cluster, held in configs.metadata.items():
+        say(
+            f"settings of {held.counts()} taken from the metadata log of cluster"
+            f" {cluster_in_words(cluster)}, {moment_text(now_ms)}{of_others}",
+        )
+    return configs
+
+
+def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[MetadataConfigs]":
+    from kafka_segments.engine.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
+
+    without = "its topics' settings are not taken from there; give --topic-configs"
+
+    def read(at_offset: Mapping[str, int]) -> "Sequence[MetadataConfigs]":
+        return read_metadata_configs(warehouse, at_offset)
+
+    return of_clusters(read, warehouse, now_ms=now_ms, without=without, of_logs=True)
+
+
+def of_clusters(
+    read: Callable[[Mapping[str, int]], Sequence[_Held]],
+    warehouse: str,
+    *,
+    now_ms: int,
+    without: str,
+    of_logs: bool = False,
+) -> Sequence[_Held]:
+    """Return what ``read`` gives of the clusters whose metadata is told as of a moment.
+
+    stderr says of each other cluster why it is not, and ``without``: what follows from that. Where
+    a history lacks something it says so, and the verb ends with findings.
+    ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
+    clusters that ``build`` found count as well.
+    """
+    from kafka_segments.engine.tables.cluster_names import cluster_in_words  # noqa: PLC0415
+    from kafka_segments.engine.tables.metadata_in_tables import (  # noqa: PLC0415
+        NoMetadataError,
+        clusters_of_logs,
+        clusters_with_metadata,
+    )
+
+    try:
+        clusters = clusters_with_metadata(warehouse, at_ms=now_ms)
+        held = read(clusters.at_offset)
+    except NoMetadataError as error:
+        say(f"{warehouse}: {error}: {without}")
+        return ()
+    tell_metadata_problems(warehouse, at_offset=clusters.at_offset)
+    for cluster, begin_ms in clusters.begin_ms.items():
+        say(
+            f"cluster {cluster_in_words(cluster)}: the history of its metadata begins at"
+            f" {moment_text(begin_ms)}, after {moment_text(now_ms)}: {without}",
+        )
+    known = clusters.at_offset.keys() | clusters.begin_ms.keys()
+    others = clusters_of_logs(warehouse) - known if of_logs and known else ()
+    for cluster in sorted(others):
+        say(
+            f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it, but of"
+            f" {', '.join(map(cluster_in_words, sorted(known)))}: {without}",
+        )
+    return held
+
+
+def retention_options(
+    *,
+    warehouse: str,
+    conf: Path | None,
+    pairs: tuple[str, ...],
+    now_ms: int | None,
+    topic_configs: Sequence[Path],
+    server_properties: Path | None,
+    remote_offsets: Path | None,
+    kafka_version: str,
+    **_: Any,
+) -> "RetentionOptions":
+    """Read what ``decision_options`` were given into ``RetentionOptions``.
+
+    Raises:
+        UsageError: a file that cannot be read, or a setting or release that is not known.
+    """
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.run import RetentionOptions  # noqa: PLC0415
+
+    offsets = []
+    if remote_offsets is not None:
+        try:
+            offsets = parse_tiered_offsets(str(remote_offsets), remote_offsets.read_text("utf-8"))
+        except CorruptTextError as error:
+            raise UsageError(str(error)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{remote_offsets}: {error}") from None
+    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    return RetentionOptions(
+        warehouse=root,
+        configs=load_configs(
+            load_settings(conf, pairs),
+            topic_configs=topic_configs,
+            server_properties=server_properties,
+            warehouse=root,
+            now_ms=moment,
+        ),
+        rules=RetentionRules.of(kafka_version),
+        now_ms=moment,
+        remote_offsets=tuple(offsets),
+    )

@@ -1,0 +1,121 @@
+"""``retention plan``, ``apply``, ``rollback``: move what retention deletes, and bring it back."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.early import require_plan
+from kafka_segments.console.options import (
+    ExitStatus,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import require_writable
+from kafka_segments.verbs.judge.retention.command_options import decision_options, retention_options
+
+
+def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        verbose_option,
+        output_option(),
+        click.option("--execute", is_flag=True, help="Move the files; without it nothing moves."),
+        click.option(
+            "--set-aside",
+            "aside",
+            type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
+            metavar="DIR",
+            help="Where the files go; default: <log directory>.set-aside, beside it.",
+        ),
+        click.option("--plan", "plan_id", required=True, metavar="ID", help="The plan's id."),
+        click.option("--warehouse", required=True, metavar="URI", help="Where the plan is."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=Command, reads=("segments", "logs"))
+@click.option(
+    "--digests",
+    "has_digests",
+    is_flag=True,
+    help="Keep the sha256 of every file in the plan and hold apply to it; reads them all.",
+)
+@decision_options
+def plan(**options: Any) -> None:
+    """Write what retention deletes into table retention_plans; nothing is moved.
+
+    An active segment is left to the broker, which rolls it first. Exit status 1: some segments
+    have changed since build read them, their logs will be refused.
+    """
+    run(lambda: _plan(**options), verbose=options["verbose"])
+
+
+@click.command(cls=Command, reads=("retention_plans",))
+@_plan_options
+def apply(**options: Any) -> None:
+    """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
+
+    A log directory whose .lock is held is refused, and a log whose files are not as planned (by
+    size and mtime, and by sha256 after `plan --digests`); exit status 1. Run again after a crash,
+    it goes on; what has been moved is left alone.
+    """
+    run(lambda: _move("run_apply", **options), verbose=options["verbose"])
+
+
+@click.command(cls=Command, reads=("retention_plans",))
+@_plan_options
+def rollback(**options: Any) -> None:
+    """Bring back what apply has moved, byte for byte and with its mtimes."""
+    run(lambda: _move("run_rollback", **options), verbose=options["verbose"])
+
+
+def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
+    from kafka_segments.verbs.judge.retention.report_plan import print_plan  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.run_plan import run_plan  # noqa: PLC0415
+
+    asked = retention_options(**options)
+    print_retention_settings(asked.warehouse, asked.configs)
+    if not dry_run:
+        require_writable(asked.warehouse)
+    session = verb_session("retention plan", warehouse=asked.warehouse, reads_all=True)
+    with session as verb:
+        plan_id, planned = run_plan(
+            verb.spark,
+            asked,
+            has_digests=has_digests,
+            dry_run=dry_run,
+            tell=verb.work.reads,
+            tell_read=verb.work.has_read,
+        )
+        problems = print_plan(plan_id, planned, output, dry_run=dry_run)
+    return ExitStatus.FINDINGS if problems else ExitStatus.DONE
+
+
+def _move(
+    run_step: str,
+    *,
+    warehouse: str,
+    plan_id: str,
+    aside: Path | None,
+    execute: bool,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+
+    root = absolute_uri(warehouse)
+    require_plan(root, "retention_plans", plan_id)
+    from kafka_segments.verbs.judge.retention import run_plan as steps  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report_plan import print_moves  # noqa: PLC0415
+
+    asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
+    with verb_session("retention", has_few=False) as verb:
+        moves = getattr(steps, run_step)(verb.spark, asked)
+        refused = print_moves(moves, output, execute=execute)
+    return ExitStatus.FINDINGS if refused else ExitStatus.DONE

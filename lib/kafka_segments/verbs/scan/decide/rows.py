@@ -1,0 +1,145 @@
+"""What listing and scanning found, shaped into rows of the published tables."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
+
+from kafka_segments.engine.sources.broker_identity import file_path
+from kafka_segments.engine.tables.catalog import (
+    LOG_DIRS,
+    LOGS,
+    OFFSET_RANGES,
+    SEGMENTS,
+    UNRECOGNIZED_FILES,
+    Table,
+)
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.files.folders import kinds
+from kafka_segments.verbs.scan.decide.plan import READ_AGAIN, last_modified_ms
+
+
+def _columns_of(table: Table, rows: DataFrame) -> DataFrame:
+    """Select the columns of a table by name, cast to their published types."""
+    return rows.select(
+        *(
+            F.col(field.name)
+            if isinstance(field.dataType, (ArrayType, StructType))
+            else F.col(field.name).cast(field.dataType)
+            for field in table.schema
+        )
+    )
+
+
+def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
+    """Turn scanned segments into rows of ``segments``.
+
+    1. The largest timestamp is that of the records; without any, the mtime of the .log.
+    2. A segment that could not be read, or changed while it was read, has no fingerprint: the
+       next run reads it again.
+
+    Needs: the rows of ``scan_segments``, with cluster, broker_id and txn_index_entries.
+    Gives: the columns of ``segments``.
+    """
+    has_timestamp = F.coalesce(F.col("max_timestamp_ms") >= 0, F.lit(False))
+    greatest = F.when(has_timestamp, F.col("max_timestamp_ms"))
+    last_modified = last_modified_ms()
+    is_read_again = F.coalesce(F.col("damage.kind").isin(*READ_AGAIN), F.lit(False))
+    columns = {
+        "path": file_path(),
+        "last_modified_ms": last_modified,
+        "largest_timestamp_ms": greatest.otherwise(last_modified),
+        "largest_timestamp_source": F.when(has_timestamp, "record").otherwise("last_modified"),
+        "index_format": F.lit(index_format),
+        "fingerprint": F.when(~is_read_again, F.col("fingerprint")),
+        "scanned_at": now,
+        "run_id": F.lit(run_id),
+        "vanished_at": F.lit(None),
+    }
+
+    def transform(scanned: DataFrame) -> DataFrame:
+        return _columns_of(SEGMENTS, scanned.withColumns(columns))
+
+    return transform
+
+
+def to_offset_ranges(*, checked: str, run_id: str, now: Column) -> Transform:
+    """Turn scanned segments into rows of ``offset_ranges``.
+
+    Needs: the rows of ``scan_segments``.
+    Gives: the columns of ``offset_ranges``.
+    """
+    columns = {
+        "path": file_path(),
+        "checked": F.lit(checked),
+        "ranges": F.col("offset_ranges"),
+        "read_at": now,
+        "run_id": F.lit(run_id),
+    }
+    return lambda scanned: _columns_of(OFFSET_RANGES, scanned.withColumns(columns))
+
+
+def to_logs(listed: DataFrame, *, run_id: str) -> Transform:
+    """Turn the rows of logs in a listing into rows of ``logs``.
+
+    Needs: rows of kind ``log`` with cluster and broker_id. ``listed`` has the rows of kind
+        ``log_dir``, whose checkpoints tell the offsets of each log.
+    Gives: the columns of ``logs``.
+    """
+    checkpointed = (
+        listed.where(F.col("kind") == kinds.LOG_DIR)
+        .select("log_dir", F.inline("offsets"))
+        .hint("broadcast")
+    )
+    columns = {"path": file_path(), "problem": F.col("reason"), "run_id": F.lit(run_id)}
+
+    def transform(logs: DataFrame) -> DataFrame:
+        found = logs.join(checkpointed, ["log_dir", "topic", "partition"], how="left")
+        return _columns_of(LOGS, found.withColumns(columns))
+
+    return transform
+
+
+def to_log_dirs(*, run_id: str) -> Transform:
+    """Turn the rows of log directories in a listing into rows of ``log_dirs``.
+
+    Needs: rows of kind ``log_dir`` with cluster and broker_id.
+    Gives: the columns of ``log_dirs``.
+    """
+    columns = {
+        "meta_version": F.col("version"),
+        "problem": F.col("reason"),
+        "run_id": F.lit(run_id),
+    }
+
+    def transform(log_dirs: DataFrame) -> DataFrame:
+        found = log_dirs.select("cluster", "broker_id", "log_dir", "reason", "meta.*")
+        return _columns_of(LOG_DIRS, found.withColumns(columns))
+
+    return transform
+
+
+def to_unrecognized(*, run_id: str) -> Transform:
+    """Turn rows of a listing that are in no other table into rows of ``unrecognized_files``.
+
+    Needs: rows of the kinds ``NOT_TAKEN`` with cluster and broker_id.
+    Gives: the columns of ``unrecognized_files``, one row a path.
+    """
+
+    def transform(found: DataFrame) -> DataFrame:
+        named = found.withColumns({"path": file_path(), "run_id": F.lit(run_id)})
+        keys = list(UNRECOGNIZED_FILES.keys)
+        return _columns_of(UNRECOGNIZED_FILES, named).dropDuplicates(keys)
+
+    return transform
+
+
+def newly_found(table: Table, before: DataFrame, *, besides: str = "run_id") -> Transform:
+    """Keep the rows of a table that differ from all ``before`` in any column but ``besides``."""
+
+    def transform(found: DataFrame) -> DataFrame:
+        names = table.schema.fieldNames()
+        compared = F.xxhash64(*(name for name in names if name != besides))
+        known = before.select(compared.alias("_row"))
+        return found.withColumn("_row", compared).join(known, "_row", how="left_anti")
+
+    return transform

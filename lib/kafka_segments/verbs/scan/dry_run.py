@@ -1,0 +1,176 @@
+"""What a build would read, told without Spark where that can be.
+
+The rules are those of ``build.decide.plan`` and ``sources.broker_identity``; the tests hold both
+against each other. A tree or a table too large for one process is left to Spark.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kafka_segments.engine.sources.missing import Lost, refuse_lost
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.errors import SourceError
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.walk import walk_folders
+from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_rows import read_small_table
+from kafka_segments.files.storage.links import links_into
+from kafka_segments.files.storage.uris import join_uri, lies_in
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.summary import BuildSummary
+
+_MOST_ROWS = 200_000
+_MOST_BYTES = 64 * 1024 * 1024
+_READ = (*SEGMENT_KEYS, "path", "fingerprint", "vanished_at")
+
+
+class _Known(NamedTuple):
+    """A row of table ``segments``."""
+
+    path: str
+    fingerprint: str | None
+    is_gone: bool
+
+
+def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
+    """Count what a build would read; None: only Spark can tell.
+
+    Raises:
+        SourceError: a source that cannot be listed.
+        VanishedError: as of ``plan_build``.
+    """
+    if options.is_first_look:  # what it leaves alone depends on more than fingerprints
+        return None
+    started = time.monotonic()
+    known = _known(options)
+    if known is None:
+        return None
+    walked = walk_folders(
+        ((source, "") for source in options.sources),
+        most_rows=_MOST_ROWS,
+        follow_into=links_into(options.sources, follow=options.follow_links),
+        finishes_swaps=options.finishes_swaps,
+    )
+    if walked.left:
+        return None
+    listed = [row for rows in walked.folders for row in rows]
+    for row in listed:
+        if row.kind == kinds.UNLISTED and not row.relative_path:
+            raise SourceError(row.source, row.reason or "unknown reason")
+    found = _found(listed, options)
+    to_scan = [
+        row
+        for key, row in found
+        if options.full
+        or key not in known
+        or known[key].fingerprint != _fingerprint(key, row, options)
+    ]
+    gone = _vanished(known, {key for key, _ in found}, listed)
+    lost = _lost(known, gone, listed, options)
+    refuse_lost(lost, most_percent=options.most_vanished, what="segments")
+    with_segments = {row.source for _, row in found}
+    empty = tuple(source for source in options.sources if source not in with_segments)
+    not_taken = sum(row.kind in kinds.NOT_TAKEN for row in listed)
+    left_over, passed_over = (sum(row.kind == kind for row in listed) for kind in kinds.HARMLESS)
+    return BuildSummary(
+        run_id="",
+        segments_found=len(found),
+        segments_scanned=len(to_scan),
+        segments_unchanged=len(found) - len(to_scan),
+        segments_vanished=len(gone),
+        segments_damaged=0,
+        segments_open=0,
+        files_unrecognized=not_taken,
+        files_left_over=left_over,
+        files_passed_over=passed_over,
+        bytes_scanned=sum(row.size_bytes or 0 for row in to_scan),
+        findings=not_taken - left_over - passed_over + len(empty),
+        seconds=time.monotonic() - started,
+        seconds_by_step={},
+        empty_sources=empty,
+    )
+
+
+def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
+    """Return by key the segments below the sources that earlier builds know."""
+    table = join_uri(options.warehouse, "segments")
+    if not last_version(table):
+        return {}
+    rows = read_small_table(table, _READ, most_bytes=_MOST_BYTES)
+    if rows is None:
+        return None
+    return {
+        tuple(row[key] for key in SEGMENT_KEYS): _Known(
+            row["path"], row["fingerprint"], row["vanished_at"] is not None
+        )
+        for row in rows
+        if any(lies_in(row["path"], source) for source in options.sources)
+    }
+
+
+def _found(listed: Sequence[Listed], options: BuildOptions) -> list[tuple[tuple[Any, ...], Listed]]:
+    """Return the segments found with their keys."""
+    brokers = {
+        row.log_dir: (row.meta.get("cluster_id"), row.meta.get("node_id"))
+        for row in listed
+        if row.kind == kinds.LOG_DIR and row.meta is not None
+    }
+    found = []
+    for row in listed:
+        if row.kind == kinds.SEGMENT:
+            named, node = brokers.get(row.log_dir, (None, None))
+            cluster = _first(options.cluster, named, "")
+            broker_id = _first(options.broker_id, node, -1)
+            key = (cluster, broker_id, row.log_dir, row.topic, row.partition, row.base_offset)
+            found.append((key, row))
+    return found
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)
+
+
+def _fingerprint(key: tuple[Any, ...], row: Listed, options: BuildOptions) -> str:
+    cluster, broker_id, _, topic, *_ = key
+    depends_on = [row.size_bytes, row.mtime_ns]
+    if options.index_format.needs_next:
+        depends_on.append(row.next_base_offset)
+    parts = [str(value) for value in depends_on if value is not None]
+    return "/".join([*parts, options.fingerprint_of_options(cluster, broker_id, topic)])
+
+
+def _vanished(
+    known: dict[tuple[Any, ...], _Known], found: set[tuple[Any, ...]], listed: Sequence[Listed]
+) -> list[_Known]:
+    """Return the known segments that are gone, but for those that may lie where none could look."""
+    unseen = tuple(f"{_path(row)}/" for row in listed if row.kind in kinds.UNSEEN)
+    return [
+        row
+        for key, row in known.items()
+        if not row.is_gone and key not in found and not f"{row.path}/".startswith(unseen)
+    ]
+
+
+def _lost(
+    known: dict[tuple[Any, ...], _Known],
+    gone: Sequence[_Known],
+    listed: Sequence[Listed],
+    options: BuildOptions,
+) -> Iterator[Lost]:
+    """Count as ``count_lost`` does."""
+    folders = {_folder(_path(row)) for row in listed if row.kind == kinds.SEGMENT}
+    lost = [row for row in gone if _folder(row.path) not in folders]
+    for source in options.sources:
+        before = sum(not row.is_gone and lies_in(row.path, source) for row in known.values())
+        yield Lost(source, before, sum(lies_in(row.path, source) for row in lost))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _path(row: Listed) -> str:
+    root = "" if row.source == "/" else row.source
+    return "/".join([root, *(part for part in (row.relative_path, row.name) if part)])

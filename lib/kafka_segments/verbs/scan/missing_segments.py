@@ -1,0 +1,136 @@
+"""Find segments that are missing between two others, in the logs below a build's sources."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.sources.broker_identity import lies_below
+from kafka_segments.engine.spark.local_rows import rows_in_driver
+from kafka_segments.engine.spark.row_stream import stream_rows
+from kafka_segments.engine.tables.catalog import SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.files.folders import kinds
+from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, told_gap
+from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_here
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.planning import BuildWork
+
+_ASKED = (
+    *LOG_KEYS,
+    *("base_offset", "path", "next_offset", "record_count", "damage", "vanished_at"),
+)
+_MOST_IN_DRIVER = 1_500_000
+
+
+class MissingSegment(NamedTuple):
+    """A gap in a log: where the missing segment would lie, and what was found."""
+
+    path: str
+    found: str
+
+
+class _Noted(NamedTuple):
+    """What a log directory's checkpoints note of each of its logs, by topic and partition."""
+
+    logs: dict[tuple[str, int], Any]
+    has_cleaner_offsets: bool
+
+    def was_compacted(self, topic: str, partition: int) -> bool | None:
+        """Tell whether a log was compacted; None: it is not known."""
+        if topic in COMPACTED_BY_KAFKA:
+            return True
+        noted = self.logs.get((topic, partition), {})
+        return noted.get("cleaner_offset") is not None if self.has_cleaner_offsets else None
+
+
+_NOTHING_NOTED = _Noted({}, has_cleaner_offsets=False)
+
+
+def find_missing(
+    warehouse: Warehouse, options: BuildOptions, work: BuildWork
+) -> tuple[MissingSegment, ...]:
+    """Return the gaps of all logs below the sources (``told_gap``)."""
+    noted = {
+        row["log_dir"]: _Noted(
+            {(each["topic"], each["partition"]): each for each in row["offsets"] or ()},
+            bool(row["meta"]["has_cleaner_offsets"]),
+        )
+        for row in _log_dirs(work.listed)
+    }
+    found = warehouse.columns_in_driver(SEGMENTS, _ASKED, most_rows=_MOST_IN_DRIVER)
+    pairs = _of_spark(warehouse, options) if found is None else _of_rows(found[0], options)
+    return tuple(_missing(pairs, noted))
+
+
+def _log_dirs(listed: DataFrame) -> list[dict[str, Any]]:
+    rows = rows_in_driver(listed)
+    if rows is not None:
+        found: list[dict[str, Any]] = rows.filter(pc.equal(rows["kind"], kinds.LOG_DIR)).to_pylist()
+        return found
+    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR).select("log_dir", "meta", "offsets")
+    return [row.asDict(recursive=True) for row in log_dirs.collect()]
+
+
+def _of_rows(rows: pa.Table, options: BuildOptions) -> Iterator[dict[str, Any]]:
+    """Yield the segments before a gap, each with the base offset of the one behind it."""
+    is_there = pc.and_(
+        pc.is_null(rows["vanished_at"]), lies_below_here(rows["path"], options.sources)
+    )
+    rows = rows.filter(is_there)
+    folders = pc.replace_substring_regex(rows["path"], r"/[^/]*$", "")
+    rows = rows.append_column("_folder", folders)
+    rows = rows.sort_by([("_folder", "ascending"), ("base_offset", "ascending")])
+    before, behind = rows.slice(0, max(len(rows) - 1, 0)), rows.slice(1)
+    before = before.append_column("next_base", behind["base_offset"].combine_chunks())
+    is_gap = pc.and_(
+        pc.equal(before["_folder"], behind["_folder"].combine_chunks()),
+        pc.greater(before["next_base"], before["next_offset"]),
+    )
+    yield from before.filter(is_gap).to_pylist()
+
+
+def _of_spark(warehouse: Warehouse, options: BuildOptions) -> Iterator[dict[str, Any]]:
+    """Yield the same of more rows than the driver reads."""
+    folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
+    behind = Window.partitionBy("log_dir", folder).orderBy("base_offset")
+    rows = (
+        warehouse.read(SEGMENTS)
+        .where(F.col("vanished_at").isNull() & lies_below(F.col("path"), options.sources))
+        .select(*_ASKED)
+        .withColumn("next_base", F.lead("base_offset").over(behind))
+        .where(F.col("next_base") > F.col("next_offset"))
+    )
+    for row in stream_rows(rows):
+        yield row.asDict(recursive=True)
+
+
+def _missing(pairs: Iterable[dict[str, Any]], noted: dict[str, _Noted]) -> Iterator[MissingSegment]:
+    for row in pairs:
+        found = _gap(row, noted.get(row["log_dir"], _NOTHING_NOTED))
+        if found is not None:
+            yield found
+
+
+def _gap(row: dict[str, Any], noted: _Noted) -> MissingSegment | None:
+    """Return the gap behind a sound segment, if it is to be told."""
+    damage = row["damage"]
+    if damage is not None and damage["kind"] != DamageKind.PREALLOCATED_TAIL:
+        return None
+    key = (row["topic"], row["partition"])
+    told = told_gap(
+        row["base_offset"],
+        row["next_offset"],
+        row["next_base"],
+        records=row["record_count"],
+        was_compacted=noted.was_compacted(*key),
+        log_start=noted.logs.get(key, {}).get("log_start_offset") or 0,
+    )
+    if told is None:
+        return None
+    return MissingSegment(f"{row['path'].rpartition('/')[0]}/{told.gap.file}", told.found)

@@ -1,0 +1,366 @@
+"""The first step of a build: list the sources and compare the list with table ``segments``."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.sources.broker_identity import lies_below, with_broker
+from kafka_segments.engine.sources.list import (
+    ListedHere,
+    list_here,
+    list_on,
+    list_rest,
+    listed_frame,
+    sources_without_segments,
+)
+from kafka_segments.engine.sources.missing import Lost, refuse_lost
+from kafka_segments.engine.spark.computed_once import (
+    collected_if_few,
+    in_one_task,
+    persisted_if_many,
+)
+from kafka_segments.engine.spark.few_rows import MOST_ROWS, can_work_in_driver, expect_many_rows
+from kafka_segments.engine.spark.local_rows import frame_of_rows, rows_in_driver
+from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.tables.catalog import SEGMENTS
+from kafka_segments.engine.tables.configs import with_topic_configs
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.topic_sizes import SIZES
+from kafka_segments.engine.tables.upgrades import with_new_columns
+from kafka_segments.errors import SourceError
+from kafka_segments.files.folders import kinds
+from kafka_segments.files.storage.stores import store_of
+from kafka_segments.verbs.scan.decide import plan as decide
+from kafka_segments.verbs.scan.decide.unchanged import (
+    COMPARED,
+    Identity,
+    of_logs,
+    without_unchanged,
+)
+from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_here
+from kafka_segments.verbs.scan.decide.vanished import count_lost
+from kafka_segments.verbs.scan.options import BuildOptions
+
+_MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
+"""A build works on few rows up to so many listed rows, and so many bytes to be read.
+
+More bytes can tell more of transactions than the driver has memory for.
+"""
+_OF_SEGMENTS = (
+    *("source", "relative_path", "name", "size_bytes", "mtime_ns", "is_active"),
+    "next_base_offset",
+)
+"""The columns of a listing, beside the key, that are used of a segment's row."""
+
+
+_MOST_KNOWN_HERE = 1_500_000
+"""The driver reads ``segments`` to leave out what has not changed, up to so many rows.
+
+A million rows, with a million of the listing, take 0.75 GiB.
+"""
+_MOST_UNLIKE = 50_000
+"""If no more rows are left then, the build works on them as few rows."""
+_READ_OF_KNOWN = ("index_format", "checked", "size_bytes", "last_modified_ms", "damage")
+
+
+class BuildWork(NamedTuple):
+    """What a build has to do.
+
+    Attributes:
+        listed: the rows of the listing, with cluster and broker_id.
+        listed_loads: how many rows and bytes the listing has, by kind.
+        known: the rows of ``segments`` below the sources; None if there are none.
+        planned: the segments of the listing with which something is to be done, as ``plan_scan``
+            marks them.
+        load: the segments to be read, and their bytes.
+        rescanned: how many of these are known.
+        retouched: how many segments became or ceased to be the active one.
+        vanished: the rows of ``segments`` that were not found again; None if there are none.
+        vanished_count: how many these are.
+        empty_sources: those below which no segment was found.
+    """
+
+    listed: DataFrame
+    listed_loads: dict[str, Load]
+    known: DataFrame | None
+    planned: DataFrame
+    load: Load
+    rescanned: int = 0
+    retouched: int = 0
+    vanished: DataFrame | None = None
+    vanished_count: int = 0
+    empty_sources: tuple[str, ...] = ()
+
+    @property
+    def to_scan(self) -> int:
+        """The number of segments to be read."""
+        return self.load.segments
+
+    def listed_count(self, *of_kinds: str) -> int:
+        """Return how many rows of some kinds the listing has."""
+        return sum(self.listed_loads.get(kind, Load()).segments for kind in of_kinds)
+
+
+def plan_build(
+    warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
+) -> BuildWork:
+    """List the sources, and decide which segments are read.
+
+    Args:
+        warehouse: has table ``segments``, or has no tables yet.
+        options: what is asked for.
+        now: the run's clock, as a timestamp.
+        caches: unpersists at its end what is kept in memory.
+
+    Raises:
+        SourceError: a source cannot be listed.
+        VanishedError: below one more is gone than the options allow.
+    """
+    work = _planned(warehouse, options, now=now, caches=caches)
+    if work.vanished is not None and work.known is not None:
+        found = work.listed.where(F.col("kind") == kinds.SEGMENT)
+        counted = count_lost(work.known, work.vanished, found, options.sources)
+        lost = (Lost(**row.asDict()) for row in counted.collect())
+        refuse_lost(lost, most_percent=options.most_vanished, what="segments")
+    return work
+
+
+def _planned(
+    warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
+) -> BuildWork:
+    here = list_here(
+        options.sources, follow_links=options.follow_links, finishes_swaps=options.finishes_swaps
+    )
+    unlike = _without_unchanged(here, warehouse, options)
+    if unlike is not None:
+        return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
+    listed, loads = list_rest(warehouse.spark, here, caches)
+    if not _is_little(loads, reads_all=not options.is_first_look):
+        expect_many_rows(warehouse.spark)
+    if kinds.UNLISTED in loads:
+        _refuse_missing_sources(listed)
+    listed = _identified(listed, options)
+    found = _segments_of(listed, warehouse.spark, options)
+    known = _known(warehouse, options)
+    empty = sources_without_segments(options.sources, here, listed)
+    if known is not None:
+        plan = _held_against(known, found, listed, options, caches=caches)
+        if decide.KNOWN in plan.counted:
+            work = plan.work(listed, loads, known, now=now)
+            return work._replace(empty_sources=empty)
+    return BuildWork(
+        listed=listed,
+        listed_loads=loads,
+        known=None,
+        planned=found.transform(_plan_scan(None, options)),
+        load=loads.get(kinds.SEGMENT, Load()),
+        empty_sources=empty,
+    )
+
+
+class _Unlike(NamedTuple):
+    """A listing, its rows that differ from table ``segments``, and the table's rows for them."""
+
+    here: ListedHere
+    listed: pa.Table
+    known: DataFrame
+
+
+def _without_unchanged(
+    here: ListedHere, warehouse: Warehouse, options: BuildOptions
+) -> _Unlike | None:
+    """Leave out the segments that are as they are known; None: Spark is to find them.
+
+    The driver lists a larger tree on a local disk than else, where the table has as many rows.
+    """
+    if options.full or not can_work_in_driver(warehouse.spark):
+        return None
+    asked = (*COMPARED, *_READ_OF_KNOWN)
+    found = warehouse.columns_in_driver(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
+    if found is None or len(found[1]) < len(asked):
+        return None
+    rows, columns = found
+    is_below = lies_below_here(rows["path"], options.sources)
+    if not pc.all(is_below).as_py():
+        rows = rows.filter(is_below)
+    are_local = all(store_of(source).is_local for source in options.sources)
+    if here.left and are_local and len(rows) > len(here.rows):
+        more = 2 * len(rows) - len(here.rows)
+        here = list_on(here, most_rows=more)
+    if here.left:
+        return None
+    unlike = without_unchanged(
+        here.rows,
+        rows,
+        options=options.fingerprint_in_words,
+        needs_next=options.index_format.needs_next,
+        identity=Identity(options.cluster, options.broker_id),
+    )
+    if not unlike.same or max(len(unlike.listed), len(unlike.known)) > _MOST_UNLIKE:
+        return None
+    known = frame_of_rows(warehouse.spark, unlike.known, columns)
+    return _Unlike(here, unlike.listed, known)
+
+
+def _planned_of_few(
+    unlike: _Unlike,
+    warehouse: Warehouse,
+    options: BuildOptions,
+    *,
+    now: Column,
+    caches: ExitStack,
+) -> BuildWork:
+    """Plan a build of which all but few segments are as they are known.
+
+    Where nothing is to be done, nobody asks for the others. Else Spark is handed those of the logs
+    in which something has changed, and the whole rows of ``segments``.
+    """
+    loads = unlike.here.loads()
+    listed = _identified(listed_frame(warehouse.spark, unlike.listed), options)
+    if kinds.UNLISTED in loads:
+        _refuse_missing_sources(listed)
+    plan = _held_against(
+        unlike.known,
+        _segments_of(listed, warehouse.spark, options),
+        listed,
+        options,
+        caches=caches,
+    )
+    known = unlike.known
+    if not plan.is_needless:
+        plan = plan._replace(gone=collected_if_few(plan.gone))
+        changed = [rows for frame in (plan.planned, plan.gone) if (rows := rows_in_driver(frame))]
+        listed_segments = loads.get(kinds.SEGMENT, Load())
+        to_read = {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)}
+        if not _is_little(loads | to_read, reads_all=not options.is_first_look):
+            expect_many_rows(warehouse.spark)
+        rows = of_logs(unlike.here.rows, changed)
+        listed = _identified(listed_frame(warehouse.spark, rows), options)
+        known = _rows_below(warehouse, options)
+    empty = sources_without_segments(options.sources, unlike.here, listed)
+    return plan.work(listed, loads, known, now=now)._replace(empty_sources=empty)
+
+
+def _identified(listed: DataFrame, options: BuildOptions) -> DataFrame:
+    listed = in_one_task(listed)
+    identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
+    return collected_if_few(listed.transform(identify))
+
+
+def _segments_of(listed: DataFrame, spark: SparkSession, options: BuildOptions) -> DataFrame:
+    """Return the segments of a listing, with the index settings of their topics if these vary."""
+    found = listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
+    if options.sizes is None or not options.sizes.vary:
+        return found
+    return found.transform(with_topic_configs(spark, options.sizes.configs, SIZES))
+
+
+class _Plan(NamedTuple):
+    """What is new, changed or gone since the rows of ``segments``.
+
+    Attributes:
+        planned: the segments of the listing with which something is to be done.
+        gone: the keys of those that were not found again.
+        counted: the rows of ``count_work``, by plan.
+    """
+
+    planned: DataFrame
+    gone: DataFrame
+    counted: dict[str, Row]
+
+    @property
+    def is_needless(self) -> bool:
+        """Whether nothing is to be done."""
+        return not {decide.SCAN, decide.RETOUCH, decide.GONE} & self.counted.keys()
+
+    @property
+    def load(self) -> Load:
+        """The segments to be read, and their bytes."""
+        return Load(self._count(decide.SCAN, "segments"), self._count(decide.SCAN, "bytes"))
+
+    def _count(self, plan: str, column: str) -> int:
+        return self.counted[plan][column] or 0 if plan in self.counted else 0
+
+    def work(
+        self, listed: DataFrame, loads: dict[str, Load], known: DataFrame, *, now: Column
+    ) -> BuildWork:
+        """Return what a build has to do; ``known``: the rows of ``segments``."""
+        vanished = None
+        if decide.GONE in self.counted:
+            vanished = collected_if_few(known.transform(decide.vanished(self.gone, now=now)))
+        return BuildWork(
+            listed=listed,
+            listed_loads=loads,
+            known=known,
+            planned=self.planned,
+            load=self.load,
+            rescanned=self._count(decide.SCAN, "known"),
+            retouched=self._count(decide.RETOUCH, "segments"),
+            vanished=vanished,
+            vanished_count=self._count(decide.GONE, "segments"),
+        )
+
+
+def _held_against(
+    known: DataFrame,
+    found: DataFrame,
+    listed: DataFrame,
+    options: BuildOptions,
+    *,
+    caches: ExitStack,
+) -> _Plan:
+    """Return what is new, changed or gone since the table's rows."""
+    unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
+    planned = found.transform(_plan_scan(known, options)).where(F.col("plan") != decide.SAME)
+    planned = persisted_if_many(planned, caches)
+    gone = persisted_if_many(known.transform(decide.gone(found, unseen)), caches)
+    counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
+    plan = _Plan(planned, gone, counted)
+    return plan if plan.is_needless else plan._replace(planned=collected_if_few(planned))
+
+
+def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:
+    rows = sum(load.segments for load in listed.values())
+    size_bytes = listed.get(kinds.SEGMENT, Load()).bytes if reads_all else 0
+    return Load(rows, size_bytes).is_within(_MOST_OF_FEW)
+
+
+def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:
+    return decide.plan_scan(
+        known,
+        options=_options_in_words(options),
+        full=options.full,
+        is_first_look=options.is_first_look,
+        needs_next=options.index_format.needs_next,
+    )
+
+
+def _options_in_words(options: BuildOptions) -> Column | str:
+    """Return what fingerprints say of the options, by the columns of ``_segments_of``."""
+    in_words = options.fingerprint_in_words
+    if isinstance(in_words, str):
+        return in_words
+    before, after = options.fingerprint_around
+    return F.concat_ws("/", F.lit(before), *SIZES, F.lit(after))
+
+
+def _refuse_missing_sources(listed: DataFrame) -> None:
+    is_source = (F.col("kind") == kinds.UNLISTED) & (F.col("relative_path") == "")
+    missing = listed.where(is_source).first()
+    if missing is not None:
+        raise SourceError(missing["source"], missing["reason"])
+
+
+def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
+    return _rows_below(warehouse, options) if warehouse.version(SEGMENTS) else None
+
+
+def _rows_below(warehouse: Warehouse, options: BuildOptions) -> DataFrame:
+    rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
+    return rows.where(lies_below(F.col("path"), options.sources))

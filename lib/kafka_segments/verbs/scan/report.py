@@ -1,0 +1,92 @@
+"""What ``build`` says of itself on stderr; it needs no Spark."""
+
+from collections.abc import Iterator
+
+from kafka_segments.console.grouping import alike, counted, without_numbers
+from kafka_segments.console.lines import say
+from kafka_segments.engine.sources.missing import no_segments
+from kafka_segments.files.storage.index_files import IndexOutput
+from kafka_segments.kafka.index.formats import KAFKAS_OWN
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.summary import BuildSummary
+
+
+def _not_taken(done: BuildSummary) -> Iterator[str]:
+    """Yield lines about damage and other files: those to look at, and those any broker leaves."""
+    damaged = done.segments_damaged - done.segments_open
+    unrecognized = done.files_unrecognized - done.files_left_over - done.files_passed_over
+    if damaged:
+        yield f"{damaged} damaged segments: column damage of table segments"
+    if done.segments_forbidden:
+        yield (
+            f"{done.segments_forbidden} segments not read for want of permission, e.g."
+            f" {done.forbidden_why}"
+        )
+    if done.segments_open:
+        yield (
+            f"{done.segments_open} segments end as a running broker leaves them, torn or"
+            " preallocated: no finding, column damage has them"
+        )
+    if unrecognized:
+        yield f"{unrecognized} files or folders not taken: table unrecognized_files"
+    if done.files_left_over:
+        yield (
+            f"{done.files_left_over} files left over, which a broker resolves at its start: no"
+            " finding, table unrecognized_files has them"
+        )
+    if done.files_passed_over:
+        yield (
+            f"{done.files_passed_over} files that are none of Kafka's, which a broker passes over:"
+            " no finding, table unrecognized_files has them"
+        )
+
+
+def _missing(done: BuildSummary) -> Iterator[str]:
+    """Yield lines about segments that are missing between two others."""
+    for missing in alike(done.missing, lambda one: without_numbers(one[1])):
+        path, found = missing[0]
+        names_all = "; `audit` names all" if len(missing) > 1 else ""
+        first = f"{path}: {found}; put it back from a backup or another replica{names_all}"
+        yield counted(len(missing), first)
+
+
+def _would_write(options: BuildOptions) -> Iterator[str]:
+    if options.in_place:
+        yield "would write index files beside the segments"
+    elif options.index_dir is not None:
+        yield f"would write index files below {options.index_dir}, format {options.index_format}"
+    yield f"would write the tables of {options.warehouse}"
+
+
+def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
+    """Print on stderr, in a few lines, what a build did and where its files are."""
+    verb = "would read" if dry_run else "read"
+    if dry_run and options.is_first_look:
+        verb = "would take a first look at"
+    steps = ", ".join(f"{step} {spent:.1f}" for step, spent in done.seconds_by_step.items())
+    lines = [
+        f"{verb} {done.segments_scanned} of {done.segments_found} segments"
+        f" ({done.bytes_scanned} bytes), {done.segments_unchanged} unchanged,"
+        f" {done.segments_vanished} vanished, in {done.seconds:.1f} s"
+        + (f" ({steps})" if steps else "")
+    ]
+    if done.segments_looked_at or done.segments_doubted:
+        lines.append(
+            f"{done.segments_looked_at} of them by a first look, {done.segments_doubted} as a whole"
+            " because it was not enough: columns checked, checked_why of table segments"
+        )
+    lines += map(no_segments, done.empty_sources)
+    lines += _missing(done)
+    lines += _not_taken(done)
+    if not dry_run:
+        output: IndexOutput | None = options.index_output(done.run_id)
+        if output is not None:
+            lines.append(f"index files: {output.index_dir or 'beside the segments'}")
+            if options.index_format != KAFKAS_OWN:
+                note = options.index_format.note
+                lines.append(f"their format: {options.index_format}{note and f', {note}'}")
+        lines.append(f"tables: {options.warehouse}")
+    elif done.segments_scanned:
+        lines += _would_write(options)
+    for line in lines:
+        say(line)

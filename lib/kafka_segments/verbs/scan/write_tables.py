@@ -1,0 +1,260 @@
+"""What a build writes into the tables, and in which order."""
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import reduce
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.spark.computed_once import in_one_task
+from kafka_segments.engine.spark.few_rows import has_few_rows
+from kafka_segments.engine.spark.local_rows import rows_in_driver
+from kafka_segments.engine.spark.parallelism import default_parallelism
+from kafka_segments.engine.tables.catalog import (
+    BUILD_TABLES,
+    LOG_DIRS,
+    LOGS,
+    OFFSET_INDEX,
+    OFFSET_RANGES,
+    SEGMENTS,
+    TIME_INDEX,
+    UNRECOGNIZED_FILES,
+    Table,
+)
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.engine.tables.statements import in_any, sql_text
+from kafka_segments.files.folders import kinds
+from kafka_segments.kafka.index.formats import FOREIGN_SUFFIXES
+from kafka_segments.verbs.scan.decide import entries as decide_entries
+from kafka_segments.verbs.scan.decide import folding as decide_folding
+from kafka_segments.verbs.scan.decide import rows
+from kafka_segments.verbs.scan.decide.plan import SCAN, retouched
+from kafka_segments.verbs.scan.entry_files import INDEX_TABLES, EntryParts
+from kafka_segments.verbs.scan.folding import FoldedLogs
+from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.planning import BuildWork
+from kafka_segments.verbs.scan.tasks_removal import remove_index_files
+
+_MOST_TOPICS = 200
+_ROWS_A_FILE = 50_000
+_LEAST_ROWS_A_FILE = 5_000
+
+
+def count_files(rows: int, *, cores: int) -> int:
+    """Choose how many files new rows of ``segments`` are written to: few are read sooner.
+
+    All cores write where there are rows for them.
+    """
+    return max(1, -(-rows // _ROWS_A_FILE), min(cores, rows // _LEAST_ROWS_A_FILE))
+
+
+class BuildTables:
+    """Writes what one run found and changed; segments last, because they say what is done."""
+
+    def __init__(
+        self, warehouse: Warehouse, options: BuildOptions, run_id: str, work: BuildWork
+    ) -> None:
+        self._warehouse = warehouse
+        self._options = options
+        self._run_id = run_id
+        self._work = work
+        self._now = F.timestamp_millis(F.lit(options.now_ms))
+        self._made: list[Future[None]] = []
+
+    def make(self, pool: ThreadPoolExecutor) -> None:
+        """Begin to make the tables that there are not yet, while segments are read."""
+        for table in BUILD_TABLES:
+            if self._warehouse.version(table) is None:
+                self._made.append(pool.submit(self._warehouse.create, table))
+
+    def write(
+        self,
+        scanned: DataFrame | None,
+        folded: FoldedLogs | None,
+        entries: EntryParts | None,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        """Write all tables but ``runs``.
+
+        Args:
+            scanned: the segments that were read, with their verdicts; None: no segment was.
+            folded: the verdicts on whole logs; None: no log was folded.
+            entries: the entries of ``scanned``; None as well if no segment was.
+            pool: runs what does not depend on each other.
+        """
+        self._create(pool, is_scanned=scanned is not None, is_folded=folded is not None)
+        futures = [pool.submit(self._write_log_dirs), pool.submit(self._write_logs)]
+        if scanned is not None and entries is not None:
+            withheld = None if folded is None else folded.withheld
+            where = self._pruning()
+            for table in INDEX_TABLES:
+                futures.append(pool.submit(self._write_entries, table, entries, withheld, where))
+            if self._options.recovery.digest_bits:
+                futures.append(pool.submit(self._write_ranges, scanned))
+        if self._work.listed_count(*kinds.NOT_TAKEN):
+            futures.append(pool.submit(self._write_unrecognized))
+        _wait_for(futures)
+        self._write_segments(scanned, folded)
+
+    def _create(self, pool: ThreadPoolExecutor, *, is_scanned: bool, is_folded: bool) -> None:
+        """Make what tables there are not yet, and bring the others up to date."""
+        is_touched = is_folded or self._work.retouched or self._work.vanished_count
+        is_written = {
+            SEGMENTS: bool(is_scanned or is_touched),
+            OFFSET_INDEX: is_scanned,
+            TIME_INDEX: is_scanned,
+        }
+        _wait_for(self._made)
+        _wait_for(
+            [
+                pool.submit(self._warehouse.create, table, is_written=is_written.get(table, True))
+                for table in BUILD_TABLES
+            ]
+        )
+
+    def _write_segments(self, scanned: DataFrame | None, folded: FoldedLogs | None) -> None:
+        changed = []
+        if scanned is not None:
+            to_segments = rows.to_segments(
+                index_format=self._options.index_format.name, run_id=self._run_id, now=self._now
+            )
+            changed.append(scanned.transform(to_segments))
+        if self._work.known is not None:
+            changed += self._touched(self._work.known, folded)
+        if self._work.vanished is not None and self._work.vanished_count:
+            self._remove_foreign_indexes(self._work.vanished)
+            changed.append(self._work.vanished)
+        if not changed:
+            return
+        segments = in_one_task(reduce(DataFrame.unionByName, changed))
+        if self._work.known is None:
+            if not has_few_rows(segments.sparkSession):
+                cores = default_parallelism(segments.sparkSession)
+                segments = segments.coalesce(count_files(self._work.to_scan, cores=cores))
+            self._warehouse.fill(SEGMENTS, segments, where=self._scope("path"))
+        else:
+            self._warehouse.merge(SEGMENTS, segments)
+
+    def _remove_foreign_indexes(self, vanished: DataFrame) -> None:
+        """Remove the index files that Kafka does not have: they go with their segments."""
+        output = self._options.index_output(self._run_id)
+        if output is None or self._options.in_place:
+            return
+        made = vanished.where(F.col("index_format").isin(*FOREIGN_SUFFIXES))
+        made.transform(remove_index_files(output, tuple(FOREIGN_SUFFIXES.values()))).count()
+
+    def _touched(self, known: DataFrame, folded: FoldedLogs | None) -> list[DataFrame]:
+        """Return the rows of segments that were not read, and are no longer as they were."""
+        touched = known.transform(retouched(self._work.planned))
+        if folded is None:
+            return [touched] if self._work.retouched else []
+        rejudged = known.transform(decide_folding.rejudged(folded.verdicts))
+        if not self._work.retouched:
+            return [rejudged]
+        keys = list(SEGMENT_KEYS)
+        return [
+            touched.transform(decide_folding.with_new_verdicts(folded.verdicts)),
+            rejudged.join(touched.select(*keys), keys, how="left_anti"),
+        ]
+
+    def _write_entries(
+        self, table: Table, parts: EntryParts, withheld: DataFrame | None, where: str | None
+    ) -> None:
+        is_first = self._work.known is None and withheld is None
+        if is_first and self._warehouse.fill_with_files(table, parts.files(table)):
+            return
+        entries = parts.rows(table).transform(decide_entries.without_withheld(withheld))
+        if self._work.known is None:
+            self._warehouse.fill(table, entries, where=self._scope_of_entries())
+            return
+        if self._work.rescanned or withheld is not None:
+            rescanned = decide_entries.rescanned_segments(self._work.planned, withheld)
+            before = self._warehouse.read(table)
+            if where is not None:
+                before = before.alias("t").where(where)
+            entries = entries.transform(
+                decide_entries.with_gone(before, rescanned, keys=table.keys)
+            )
+        else:
+            entries = entries.withColumn(decide_entries.IS_GONE, F.lit(False))
+        self._warehouse.merge(table, entries, only_in=where, deleted=decide_entries.IS_GONE)
+
+    def _write_ranges(self, scanned: DataFrame) -> None:
+        """Write a row for every segment that was read: without ranges, what was known is void."""
+        to_ranges = rows.to_offset_ranges(
+            checked=self._options.check, run_id=self._run_id, now=self._now
+        )
+        self._warehouse.create(OFFSET_RANGES)
+        self._warehouse.merge(OFFSET_RANGES, scanned.transform(to_ranges))
+
+    def _write_logs(self) -> None:
+        logs = self._work.listed.where(F.col("kind") == kinds.LOG)
+        to_logs = rows.to_logs(self._work.listed, run_id=self._run_id)
+        self._write_changed(LOGS, logs.transform(to_logs), scope_column="path")
+
+    def _write_log_dirs(self) -> None:
+        log_dirs = self._work.listed.where(F.col("kind") == kinds.LOG_DIR)
+        found = log_dirs.transform(rows.to_log_dirs(run_id=self._run_id))
+        self._write_changed(LOG_DIRS, found, scope_column="log_dir")
+
+    def _write_changed(self, table: Table, found: DataFrame, *, scope_column: str) -> None:
+        if self._work.known is None:
+            self._warehouse.fill(table, found, where=self._scope(scope_column))
+            return
+        changed = found.transform(rows.newly_found(table, self._warehouse.read(table)))
+        if has_few_rows(changed.sparkSession) or not changed.isEmpty():
+            self._warehouse.merge(table, changed)
+
+    def _write_unrecognized(self) -> None:
+        found = self._work.listed.where(F.col("kind").isin(*kinds.NOT_TAKEN)).transform(
+            rows.to_unrecognized(run_id=self._run_id)
+        )
+        if self._work.known is None:
+            self._warehouse.fill(UNRECOGNIZED_FILES, found, where=self._scope("path"))
+        else:
+            self._warehouse.merge(UNRECOGNIZED_FILES, found)
+
+    def _scope(self, column: str) -> str:
+        """Return the SQL condition that a row lies under the sources, by its path in a column."""
+        conditions = []
+        for source in self._options.sources:
+            text, below = sql_text(source), sql_text(source.rstrip("/") + "/")
+            conditions.append(f"({column} = {text} OR startswith({column}, {below}))")
+        return " OR ".join(conditions)
+
+    def _scope_of_entries(self) -> str:
+        """Return the same of a row that has the key of its log, and no path."""
+        conditions = [self._scope("log_dir")]
+        for log_dir, topic, partition in self._options.single_logs():
+            of_topic = "" if topic is None else f" AND topic = {sql_text(topic)}"
+            of_log = f"log_dir = {sql_text(log_dir)}{of_topic} AND partition = {partition}"
+            conditions.append(f"({of_log})")
+        return " OR ".join(conditions)
+
+    def _pruning(self) -> str | None:
+        """Return a condition on ``t`` that all segments to scan meet, for merges to skip files."""
+        if self._work.known is None:
+            return None
+        planned = rows_in_driver(self._work.planned)
+        if planned is not None:
+            known = planned.filter(pc.equal(planned["plan"], SCAN))
+            topics = known["topic"].unique().to_pylist()
+            least = pc.min(known["base_offset"]).as_py()
+        else:
+            to_scan = self._work.planned.where(F.col("plan") == SCAN)
+            found = to_scan.select("topic").distinct().take(_MOST_TOPICS + 1)
+            topics = [row["topic"] for row in found]
+            least = to_scan.agg(F.min("base_offset")).collect()[0][0]
+        condition = f"t.base_offset >= {int(least)}"
+        if len(topics) <= _MOST_TOPICS:
+            condition += f" AND {in_any('t.topic', topics)}"
+        return condition
+
+
+def _wait_for(futures: list[Future[None]]) -> None:
+    """Wait for all, then raise the first error: no future may read what is cleared away."""
+    wait(futures)
+    for future in futures:
+        future.result()

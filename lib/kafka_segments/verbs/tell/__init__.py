@@ -1,0 +1,1 @@
+"""Verbs that tell what the tables hold: report, validate, sql."""

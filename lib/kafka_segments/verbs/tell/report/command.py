@@ -1,0 +1,44 @@
+"""``report``: one HTML page about a warehouse."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    ExitStatus,
+    clock,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
+
+
+@click.command(cls=Command, reads=("segments", "runs"))
+@click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
+@click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
+@now_ms_option
+@output_option()
+@verbose_option
+def report(**options: Any) -> None:
+    """Write one self-contained HTML page: spans, disk, damage, timestamps, indexes, retention.
+
+    The forecast and what retention blocks come from the last run of `kafka-segments retention`.
+    The page loads nothing from elsewhere.
+    """
+    run(lambda: _report(**options), verbose=options["verbose"])
+
+
+def _report(*, warehouse: str, out: str, now_ms: int | None, output: str, **_: Any) -> int:
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.verbs.tell.report.report import print_report  # noqa: PLC0415
+    from kafka_segments.verbs.tell.report.run import ReportOptions, run_report  # noqa: PLC0415
+
+    target = absolute_uri(out)
+    asked = ReportOptions(absolute_uri(warehouse), clock() if now_ms is None else now_ms)
+    with verb_session("report", warehouse=asked.warehouse, reads_all=True) as verb:
+        data = run_report(verb.spark, asked)
+    print_report(data, target, output)
+    return ExitStatus.DONE

@@ -1,0 +1,82 @@
+"""A warehouse of which a file is broken: no fewer rows in silence, and a build makes it whole."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from connect_client import run_verb
+from kafka_segments.files.storage.delta_health import OF_BUILD
+from ready_builds import LentBuild, ReadyBuild
+
+
+def _newest(warehouse: Path, table: str) -> Path:
+    return max((warehouse / table / "_delta_log").glob("*.json"))
+
+
+def _halve(file: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+
+
+def _rows(warehouse: Path, table: str) -> list[dict[str, object]]:
+    query = f"SELECT * FROM {'segments_history' if table == 'segments' else table}"
+    done = run_verb(["sql", query, "--warehouse", str(warehouse), "--output", "json"])
+    assert done.status == 0, done.err
+    made = ("run_id", "scanned_at", "scanned", "started_at", "finished_at")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    return sorted(
+        ({key: value for key, value in row.items() if key not in made} for row in rows), key=str
+    )
+
+
+def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
+    lent_build: LentBuild, tmp_path: Path
+) -> None:
+    built = lent_build.lend(tmp_path / "warehouse")
+    warehouse = built.warehouse
+    tables = ("segments", "logs", "offset_index", "time_index", "unrecognized_files")
+    before = {table: _rows(warehouse, table) for table in tables}
+    for table, harm in (("segments", _halve), ("offset_index", _halve), ("logs", Path.touch)):
+        newest = _newest(warehouse, table)
+        if harm is Path.touch:
+            newest.unlink()
+        harm(newest)
+
+    words = ["build", "--source", str(built.logs), "--warehouse", str(warehouse)]
+    refused = run_verb([*words, "--dry-run"])
+    done = run_verb([*words, "--index-dir", str(built.indexes)])
+
+    assert refused.status == 2
+    assert "segments is broken: _delta_log/" in refused.err
+    assert done.status == 1
+    for table in ("segments", "offset_index", "logs"):
+        assert f"table {table}: its newest commit " in done.err
+        assert len(list((warehouse / table / "_broken_commits").iterdir())) == 1
+    assert {table: _rows(warehouse, table) for table in tables} == before
+
+
+@pytest.mark.slow
+def test_no_verb_answers_fewer_rows_from_a_table_that_is_broken(
+    broker_build: ReadyBuild, tmp_path: Path
+) -> None:
+    for table in OF_BUILD:
+        for harm in ("empty", "halve", "nul", "lose"):
+            warehouse = tmp_path / f"{table}-{harm}"
+            shutil.copytree(broker_build.warehouse, warehouse)
+            newest = _newest(warehouse, table)
+            files = list((warehouse / table).glob("*.parquet"))
+            if harm == "lose" and files:
+                for file in files:
+                    file.unlink()
+            elif harm == "halve":
+                _halve(newest)
+            else:
+                newest.write_bytes(bytes(newest.stat().st_size) if harm == "nul" else b"")
+
+            done = run_verb(["sql", f"SELECT * FROM {table}", "--warehouse", str(warehouse)])
+
+            assert done.status == 2, (table, harm, done)
+            assert f"table {warehouse}/{table} is broken: " in done.err, (table, harm)
+            assert "kafka-segments build" in done.err
