@@ -54,6 +54,14 @@ def test_csv_quotes_a_carriage_return(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == '"a\rb",c\n'
 
 
+def test_csv_tells_null_from_an_empty_text(capsys: pytest.CaptureFixture[str]) -> None:
+    for row in (["a", None, "", 0, False, 1.5, "b c"], [None, None], [None], [""], []):
+        print_csv(row)
+
+    out = capsys.readouterr().out
+    assert out.splitlines() == ['a,,"",0,False,1.5,b c', ",", '""', '""', '""']
+
+
 def test_json_gives_names_back(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"names": HOSTILE})
 

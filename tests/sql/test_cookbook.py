@@ -17,7 +17,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql import run as queries
 from kafka_segments.verbs.tell.sql.decide.statements import Statement
 from kafka_segments.verbs.tell.sql.report import print_sql
-from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
+from kafka_segments.verbs.tell.sql.run import SqlOptions, read_as_texts, refuse_early, run_sql
 
 PAGE_TEXT = PAGE.read_text("utf-8")
 
@@ -207,7 +207,8 @@ def test_output_of_queries_holds_what_python_cannot(
 ) -> None:
     query = (
         "SELECT 1 AS a, TIMESTAMP '+100000-01-01' AS a, named_struct('x', array(1), 'y', null)"
-        " AS s, concat('e', char(27), '[31m') AS e"
+        " AS s, concat('e', char(27), '[31m') AS e, TIMESTAMP '2026-01-31 14:00:00.123456' AS t,"
+        " TIMESTAMP_NTZ '2026-01-31 14:00:00.12' AS local, X'00ff0a' AS b, null AS n, '' AS none"
     )
 
     print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "csv")
@@ -219,9 +220,26 @@ def test_output_of_queries_holds_what_python_cannot(
     as_json = capsys.readouterr().out
     as_table = _answer(spark, warehouse, query, capsys)
 
-    assert as_csv == ('a,a,s,e\n1,+100000-01-01 00:00:00,"{""x"":[1],""y"":null}",e\x1b[31m\n')
-    assert '"a":"+100000-01-01T00:00:00.000Z"' in as_json
+    assert as_csv == (
+        'a,a,s,e,t,local,b,n,none\n1,+100000-01-01 00:00:00,"{""x"":[1],""y"":null}",e\x1b[31m,'
+        '2026-01-31 14:00:00.123456,2026-01-31 14:00:00.12,AP8K,,""\n'
+    )
+    assert '"a":"+100000-01-01T00:00:00.000000Z"' in as_json
+    assert '"t":"2026-01-31T14:00:00.123456Z","local":"2026-01-31T14:00:00.120000"' in as_json
+    assert '"b":"AP8K","n":null,"none":""' in as_json
     assert r"e\x1b[31m" in as_table
+
+
+def test_a_column_in_double_quotes_is_told(spark: SparkSession, warehouse: str) -> None:
+    for query, told in (
+        ("SELECT 1 FROM segments WHERE \"Topic\" = 'a' AND \"other\" = 'b'", ["Topic"]),
+        ('SELECT 1 FROM segments WHERE damage.kind = "topic"', []),
+        ("SELECT * FROM (VALUES ('topic')) AS v (name) WHERE \"topic\" = 'a'", []),
+    ):
+        asked = SqlOptions(warehouse, query, 0)
+        run_sql(spark, asked)
+
+        assert read_as_texts(spark, refuse_early(asked)) == told
 
 
 def test_a_row_too_wide_for_a_line_is_shown_a_value_a_line(

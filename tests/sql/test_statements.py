@@ -178,3 +178,26 @@ def test_what_else_may_be_shown_is_refused(text: str) -> None:
 def test_a_function_of_another_schema_is_refused_by_whatever_name() -> None:
     with pytest.raises(UsageError, match=r"max.* is refused: it is no function of Spark's"):
         check_names("SELECT other.max(topic) FROM segments", VIEWS)
+
+
+@pytest.mark.parametrize("asked", ["HISTORY segments", "DETAIL logs", "SCHEMA default"])
+def test_what_delta_describes_besides_is_no_query(asked: str) -> None:
+    with pytest.raises(UsageError, match=f"DESCRIBE {asked.split(maxsplit=1)[0]} is no query: "):
+        check_names(f"DESCRIBE {asked}", VIEWS)
+
+
+@pytest.mark.parametrize(
+    ("query", "quoted"),
+    [
+        ("SELECT 1 FROM segments WHERE \"topic\" = 'a'", {"topic"}),
+        ('SELECT "topic" AS t, max("size") FROM segments GROUP BY "topic"', {"topic", "size"}),
+        (
+            "SELECT 1 FROM segments WHERE a = 'b' AND (\"topic\" IN ('c') OR \"d\" > 1)",
+            {"topic", "d"},
+        ),
+        ('SELECT 1 FROM segments WHERE kind = "topic" AND x IN ("topic")', set()),
+        ("SELECT 1 FROM segments WHERE 'topic' = 'a'", set()),
+    ],
+)
+def test_texts_in_double_quotes_that_stand_for_columns(query: str, quoted: set[str]) -> None:
+    assert check_names(query, VIEWS).quoted == quoted

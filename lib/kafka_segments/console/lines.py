@@ -1,14 +1,15 @@
 """Lines on stdout and stderr, JSON and CSV: here names become text. Nothing heavy is imported."""
 
-import csv
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafka_segments.kafka.wire.plain_text import plain, plain_json
 
-_CSV_END = "\r\n"  # with it the writer quotes both of its signs (RFC 4180)
+_QUOTE, _EMPTY = '"', '""'
+_IN_QUOTES = re.compile('[,"\r\n]')  # RFC 4180
 
 
 def say(text: str) -> None:
@@ -32,12 +33,19 @@ def print_json_line(line: str) -> None:
 
 
 def print_csv(row: Iterable[Any]) -> None:
-    r"""Write a row of CSV on stdout, exactly: a value with CR or LF is quoted. Lines end in \n."""
-    csv.writer(_CsvLines(), lineterminator=_CSV_END).writerow(row)
+    r"""Write a row of CSV on stdout, exactly: None is an empty field, an empty text ``""``.
+
+    A value with CR or LF is quoted; lines end in \n. Of one column None is ``""``, too: most
+    readers pass over an empty line.
+    """
+    line = ",".join(map(_csv_field, row))
+    sys.stdout.write(f"{line or _EMPTY}\n")
 
 
-class _CsvLines:
-    """stdout for a CSV writer, which gives it each row at once."""
-
-    def write(self, line: str) -> int:
-        return sys.stdout.write(f"{line.removesuffix(_CSV_END)}\n")
+def _csv_field(value: Any) -> str:
+    if value is None:
+        return ""
+    text = str(value)
+    if not text:
+        return _EMPTY
+    return f'"{text.replace(_QUOTE, _QUOTE * 2)}"' if _IN_QUOTES.search(text) else text

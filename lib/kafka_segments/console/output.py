@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 MOST_ROWS_SHOWN = 50
 _Record = TypeVar("_Record", bound="DataclassInstance")
 _WIDE = 160
+JSON_FORM = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+}
+"""How Spark writes values as JSON: with nulls, and with all that a timestamp holds."""
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 
@@ -73,7 +79,7 @@ def print_rows(rows: "DataFrame", output: str) -> None:
     from kafka_segments.engine.spark.row_stream import stream_rows  # noqa: PLC0415
 
     if output == "json":
-        lines = rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
+        lines = rows.select(F.to_json(F.struct("*"), JSON_FORM))
         for line in stream_rows(lines):
             print_json_line(line[0])
         return

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.early import ANY_TABLE
+from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
     clock,
@@ -48,15 +49,23 @@ def sql(**options: Any) -> None:
 def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.tell.sql.report import print_sql  # noqa: PLC0415
-    from kafka_segments.verbs.tell.sql.run import SqlOptions, confined, refuse_early, run_sql  # noqa: PLC0415
+    from kafka_segments.verbs.tell.sql.run import (  # noqa: PLC0415
+        SqlOptions,
+        confined,
+        read_as_texts,
+        refuse_early,
+        run_sql,
+    )
 
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
     asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
-    refuse_early(asked)
+    statement = refuse_early(asked)
     with verb_session("sql", warehouse=asked.warehouse, runs_any_query=True) as verb:
         rows = run_sql(verb.spark, asked)
+        for name in read_as_texts(verb.spark, statement):
+            say(f'"{name}" is a text in this query, as Spark reads it: column {name} has no quotes')
         with confined(verb.spark):
             print_sql(rows, output)
     return ExitStatus.DONE

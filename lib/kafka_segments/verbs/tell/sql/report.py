@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, NumericType, StructType
 from rich.cells import cell_len
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from kafka_segments.console.lines import print_line
-from kafka_segments.console.output import console, print_rows
+from kafka_segments.console.output import JSON_FORM, console, print_rows
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.plain_text import first_of, plain
 
@@ -89,5 +89,7 @@ def _as_text(rows: DataFrame) -> DataFrame:
 
 def _text(column: Column, kind: DataType) -> Column:
     if isinstance(kind, ArrayType | MapType | StructType):
-        return F.to_json(column, {"ignoreNullFields": "false"})
+        return F.to_json(column, JSON_FORM)
+    if isinstance(kind, BinaryType):
+        return F.base64(column)  # as in JSON
     return column.cast("string")

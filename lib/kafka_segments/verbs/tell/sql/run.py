@@ -34,13 +34,13 @@ class SqlOptions:
     now_ms: int
 
 
-def refuse_early(options: SqlOptions) -> None:
-    """Refuse a query by its text, before there is a session.
+def refuse_early(options: SqlOptions) -> Statement:
+    """Refuse a query by its text, before there is a session; return what was read of it.
 
     Raises:
         UsageError: as ``run_sql``, but for what only Spark can tell.
     """
-    check_names(options.query, view_names(options.warehouse))
+    return check_names(options.query, view_names(options.warehouse))
 
 
 def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
@@ -57,6 +57,17 @@ def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
     statement = check_names(options.query, views)
     register_views(spark, options.warehouse, only=statement.reads)
     return _run(spark, statement, views, now_ms=options.now_ms)
+
+
+def read_as_texts(spark: SparkSession, statement: Statement) -> list[str]:
+    """Return the columns of a query's views that it names in double quotes, as Spark does not.
+
+    The views have been registered by ``run_sql``.
+    """
+    if not statement.quoted:
+        return []
+    columns = {name.lower() for view in statement.reads or () for name in spark.table(view).columns}
+    return sorted(name for name in statement.quoted if name.lower() in columns)
 
 
 @contextmanager

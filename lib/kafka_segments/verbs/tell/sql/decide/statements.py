@@ -14,6 +14,7 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.scope import traverse_scope
 
 from kafka_segments.errors import UsageError
+from kafka_segments.verbs.tell.sql.decide.quoted import quoted_like_columns
 from kafka_segments.verbs.tell.sql.functions import REACH_OUT, ROW_FUNCTIONS, SPARKS_OWN
 from kafka_segments.verbs.tell.sql.tokens import (
     DIALECT,
@@ -27,6 +28,7 @@ from kafka_segments.verbs.tell.sql.tokens import (
 _BEGINS_A_QUERY = {"(", "FROM", "SELECT", "VALUES", "WITH"}
 _DESCRIBES = {"DESC", "DESCRIBE"}
 _OF_A_TABLE = {"TABLE", "EXTENDED", "FORMATTED"}
+_OF_OTHERS = {"CATALOG", "DATABASE", "DETAIL", "HISTORY", "NAMESPACE", "SCHEMA"}
 _LISTS = {"TABLES", "VIEWS", "FUNCTIONS"}
 _KINDS_OF_FUNCTIONS = {"ALL", "SYSTEM", "USER"}
 # Words that make a query write, name a table by another way, or run a program.
@@ -55,11 +57,13 @@ class Statement:
         text: what Spark is given.
         reads: the views that it names; None: all of them are listed.
         is_query: it is a query, and no SHOW or DESCRIBE of a table.
+        quoted: see ``quoted_like_columns``.
     """
 
     text: str
     reads: frozenset[str] | None
     is_query: bool
+    quoted: frozenset[str] = frozenset()
 
 
 def check_names(text: str, views: Collection[str]) -> Statement:
@@ -77,13 +81,15 @@ def check_names(text: str, views: Collection[str]) -> Statement:
     tokens = split(text)
     words = [written(text, token).upper() for token in tokens]
     reads: frozenset[str] | None
+    is_query = words[0] in _BEGINS_A_QUERY
     if words[0] in _DESCRIBES:
         reads = _check_described(text, tokens[1:], words[1:], views)
     elif words[0] == "SHOW":
         reads = _check_shown(words[1:], views)
     else:
         reads = _check_query(text, tokens, views)
-    return Statement(joined(text, tokens), reads, words[0] in _BEGINS_A_QUERY)
+    quoted = quoted_like_columns(text, tokens) if is_query else frozenset()
+    return Statement(joined(text, tokens), reads, is_query, quoted)
 
 
 def _check_described(
@@ -101,6 +107,8 @@ def _check_described(
     named = list(words)
     while named and named[0] in _OF_A_TABLE:
         named.pop(0)
+    if named[0:1] and named[0] in _OF_OTHERS and len(named) > 1 and named[1] != ".":
+        raise no_query(f"DESCRIBE {named[0]}")
     return _check_named(named, views)
 
 
