@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from kafka_clients import producer  # noqa: E402
-from kafka_segments.verbs.change.recovery.decide.forecasts import DirForecast  # noqa: E402
-from kafka_segments.verbs.change.recovery.report_forecast import said_of  # noqa: E402
-from kafka_segments.verbs.change.recovery.run_forecast import ForecastOptions, run_forecast  # noqa: E402
+from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirForecast  # noqa: E402
+from kafka_segments.verbs.change.recovery.forecast.report import said_of  # noqa: E402
+from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast  # noqa: E402
 from killed_broker import KilledBroker, start_copy  # noqa: E402
 
 _HOUR_MS = 3_600_000

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.engine.spark.session import spark_session
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary

@@ -13,8 +13,8 @@ from sections import BATCHES, GB, ROUNDS, SCRATCH, Section, best, log_directory,
 
 from kafka_referee import Referee
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.crc import CRC_START, HAS_CPU_CRC
 from kafka_segments.kafka.wire.headers import crc_from, crc_update, magic_at, size_at
 from segments import (
@@ -84,8 +84,8 @@ def _first_compilation() -> tuple[float, float]:
     """Give the seconds of a first recovery in a new process, without and with compiled code."""
     code = (
         "import time; t = time.perf_counter()\n"
-        "from kafka_segments.kafka.index.recovery import SegmentRecoverer\n"
-        "from kafka_segments.kafka.index.recovery_options import RecoveryOptions\n"
+        "from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer\n"
+        "from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions\n"
         "SegmentRecoverer(RecoveryOptions()).recover(lambda p, v: 0, size_bytes=0, base_offset=0)\n"
         "print(time.perf_counter() - t)"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sections import SCRATCH, Section, job
 
-from kafka_segments.kafka.index.first_look import draw
+from kafka_segments.kafka.index.segment.first_look import draw
 from segments import batch
 
 SIZE_BYTES = 1 << 30

@@ -20,7 +20,7 @@ from sections import ROOT, Section
 from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 from kafka_segments.engine.spark.session import spark_session
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
 from kafka_segments.verbs.find.search.run import search_times
 from kafka_segments.verbs.scan.options import BuildOptions

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_segments.files.folders.walk import find_segments
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.verbs.scan import scanner as scan
 
 try:
-    from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+    from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 except ModuleNotFoundError:  # where the first of these revisions had it
-    from kafka_segments.kafka.index.recovery import RecoveryOptions
+    from kafka_segments.kafka.index.segment.recovery import RecoveryOptions
 if TYPE_CHECKING:
     from kafka_segments.files.folders.walk import ListedSegment
 

@@ -18,7 +18,7 @@ from sections import SCRATCH, Section
 from stores import BUCKET, PAUSE_MS, request_counts, s3_server
 
 from kafka_segments.files.folders.walk import find_segments
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.first_looks import LOOKS_AT_ONCE, LooksAtOnce
 
 _WARM = 2 * LOOKS_AT_ONCE  # they compile, and open connections

@@ -30,7 +30,7 @@ from numba import njit
 from kafka_segments.files.folders.walk import ListedSegment, find_segments
 from kafka_segments.files.storage.s3_ranges import S3Bucket
 from kafka_segments.files.storage.uris import split_uri
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.crc import CRC_START, HAS_CPU_CRC
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
 from kafka_segments.kafka.wire.headers import crc_update

@@ -7,9 +7,14 @@ from typing import NamedTuple
 from kafka_segments.files.folders.kinds import SEGMENT
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.kafka.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import Damage, DamageKind, SegmentRecovery, unread_segment
+from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS, RecoveryMode
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    Damage,
+    DamageKind,
+    SegmentRecovery,
+    unread_segment,
+)
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.folded_log import FoldedLog, FoldedSegment, FoldOptions
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kafka_referee import Answer, Referee
-from kafka_segments.kafka.index.producer_state import ProducerState
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.log.producer_state import ProducerState
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.messages.records import INTERNAL_TOPICS, decode_internal
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point

@@ -333,7 +333,7 @@ def asked_few_and_many(
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Referee"]:
     """One JVM with Kafka's own classes, which has recovered segments once, as our kernel has."""
     from kafka_referee import Referee
-    from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+    from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
     from side_by_side import recovered_by_us
 
     with Referee(scratch=tmp_path_factory.mktemp("referee")) as started:

@@ -2,10 +2,10 @@
 
 import random
 
-from kafka_segments.kafka.index.index_ends import RangedFile
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.segment import SegmentRecovery
-from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.index.segment.index_ends import RangedFile
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from log_reading import recovered as recovered_of
 from strategies import v2_batch
 

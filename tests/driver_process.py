@@ -17,7 +17,7 @@ from kafka_segments.engine.spark.jars import DELTA, find_jars
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import Build, run_build
 from kafka_segments.verbs.scan.summary import BuildSummary

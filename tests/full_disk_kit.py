@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kafka_segments.verbs.change.recovery.run_apply import ApplyOptions, run_apply, run_rollback
+from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
 from killed_kit import assert_same, state_of
 from recovery_kits import made_kit
 

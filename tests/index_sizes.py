@@ -12,11 +12,14 @@ from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import absolute_uri, open_segment, place
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.index.every_n_index import EveryNIndexBuilder, EveryNRule
-from kafka_segments.kafka.index.minute_index import MINUTE_MS, FirstOfEach
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.kafka.index.formats.every_n_index import EveryNIndexBuilder, EveryNRule
+from kafka_segments.kafka.index.formats.minute_index import MINUTE_MS, FirstOfEach
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+)
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.record_times import RecordTimesReader
 
 GIB = 2**30

@@ -20,14 +20,14 @@ from typing import IO, Any, Self
 
 from kafka_segments.files.storage.durable_files import sha256_of
 from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT
-from kafka_segments.verbs.change.recovery.advanced_checkpoint import points_of
-from kafka_segments.verbs.change.recovery.kit_manifest import LogKit, folder_of, read_kit, read_log
-from kafka_segments.verbs.change.recovery.run_apply import (
+from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import points_of
+from kafka_segments.verbs.change.recovery.apply.run import (
     AppliedLog,
     ApplyOptions,
     run_apply,
     run_rollback,
 )
+from kafka_segments.verbs.change.recovery.kit_manifest import LogKit, folder_of, read_kit, read_log
 from recovery_kits import made_kit
 
 KILLED = 9

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from built_alone import Built, build_alone
 from great_lengths import says_great_length
 from kafka_referee import Referee, RefereeError
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.log.loading import RecoveryMode
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from mutated_logs import MutatedLog, draw
 from mutation_case import LogSettings

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.kafka.index import offset_ranges
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment import offset_ranges
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.copies.divergence.decide.copies import (
     Copy,

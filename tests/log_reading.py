@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire.reading import FRONT_BYTES, Fetched, FetchedAt, ReadInto
 from kafka_segments.kafka.wire.record_times import RecordTimes, RecordTimesReader

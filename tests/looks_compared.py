@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kafka_segments.kafka.index.first_look import FirstLook
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.first_look import FirstLook
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.scanner import Scanned, ScanOptions, SegmentScanner
 
 OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch"}

@@ -5,13 +5,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.checkpoints import LOCK, PARTITION_METADATA, RECOVERY_POINT
 from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata
-from kafka_segments.verbs.change.recovery.kit_fold import FoldSettings
-from kafka_segments.verbs.change.recovery.kit_listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.fold import FoldSettings
+from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.run import KitOptions, read_in_threads, run_kit
 from kafka_segments.verbs.change.recovery.kit_manifest import LogKit
-from kafka_segments.verbs.change.recovery.run_kit import KitOptions, read_in_threads, run_kit
 
 NOW_MS = 1_700_003_600_000
 EXPIRATION_MS = 86_400_000

@@ -8,15 +8,15 @@ from typing import Any
 
 from built_alone import build_alone
 from kafka_referee import Referee, RefereeError
-from kafka_segments.kafka.index.log import LoadOptions, RecoveryMode
-from kafka_segments.kafka.index.log_recovery import fold_of
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import SegmentRecovery
-from kafka_segments.kafka.index.snapshots import decode_snapshot
-from kafka_segments.kafka.index.time_index import encode_time_index
-from kafka_segments.kafka.index.transactions import encode_transaction_index
+from kafka_segments.kafka.index.log.loading import LoadOptions, RecoveryMode
+from kafka_segments.kafka.index.log.recovery import fold_of
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
+from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 
 AT_EPOCH = LoadOptions(now_ms=0)  # no producer has expired

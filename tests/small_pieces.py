@@ -14,10 +14,10 @@ from unittest import mock
 
 LEAST_BYTES = 61  # a header must fit
 IN_BYTES = (
-    ("kafka.index.segment_walker", "_BUFFER_BYTES"),
-    ("kafka.index.segment_walker", "_HEADERS_BUFFER_BYTES"),
-    ("kafka.index.log_end", "_WINDOW_BYTES"),
-    ("kafka.index.few_batches", "WINDOW_BYTES"),
+    ("kafka.index.segment.segment_walker", "_BUFFER_BYTES"),
+    ("kafka.index.segment.segment_walker", "_HEADERS_BUFFER_BYTES"),
+    ("kafka.index.segment.batch_reading", "_WINDOW_BYTES"),
+    ("kafka.index.segment.few_batches", "WINDOW_BYTES"),
     ("files.segments.chunks", "_CHUNK_BYTES"),
     ("files.segments.chunks", "_HEADERS_CHUNK_BYTES"),
     ("verbs.copies.divergence.sound_batches", "_WINDOW_BYTES"),
@@ -25,7 +25,7 @@ IN_BYTES = (
     ("verbs.find.search.first_record", "_WINDOW_BYTES"),
 )
 IN_ROWS = (
-    ("kafka.index.segment_walker", "_EPOCHS"),
+    ("kafka.index.segment.segment_walker", "_EPOCHS"),
     ("files.segments.chunks", "_MOST_BATCHES"),
     ("kafka.wire.record_filling", "_MOST_ROWS"),
 )

@@ -9,7 +9,7 @@ from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.storage.files import Place, list_folder, read_whole
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary

@@ -14,7 +14,7 @@ import pytest
 from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import parse_version
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder
 from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.index.segment import Entries
-from kafka_segments.kafka.index.transactions import AbortedTransaction, encode_transaction_index
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
+from kafka_segments.kafka.index.segment.transaction_index import (
+    AbortedTransaction,
+    encode_transaction_index,
+)
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict, LogFacts
 from kafka_segments.verbs.judge.audit.decide.log_probe import LogProbe

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_referee import Referee
 from kafka_segments.kafka.broker_rules.versions import parse_version
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.crc import crc32c
 from kafka_segments.verbs.judge.audit.tasks import AuditScope
 from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder

@@ -11,7 +11,7 @@ import pytest
 from kafka_referee import Referee
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.walk import walk_folders
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.verbs.judge.audit.tasks_uploads import lone_objects

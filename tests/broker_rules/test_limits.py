@@ -13,8 +13,8 @@ from kafka_segments.kafka.broker_rules.limits import (
     most_offset_entries,
     sufficient_index_bytes,
 )
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.settings import Settings
 from log_reading import reader_of
 from strategies import DatedLog, dated_logs, example_e1

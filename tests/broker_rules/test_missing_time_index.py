@@ -10,7 +10,7 @@ from kafka_segments.kafka.broker_rules.missing_time_index import (
     kip33_missing_time_index,
     on_missing_time_index,
 )
-from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
+from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 
 
 @pytest.mark.parametrize(

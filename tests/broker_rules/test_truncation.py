@@ -14,8 +14,8 @@ from kafka_segments.kafka.broker_rules.truncation import (
     truncate_log,
     truncate_segment,
 )
-from kafka_segments.kafka.index.offset_index import decode_offset_index, encode_offset_index
-from kafka_segments.kafka.index.time_index import decode_time_index, encode_time_index
+from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, encode_offset_index
+from kafka_segments.kafka.index.segment.time_index import decode_time_index, encode_time_index
 from log_reading import batches_of, recovered
 from strategies import example_e1, v2_batch
 

@@ -6,13 +6,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
-from kafka_segments.kafka.index.offset_index import (
+from kafka_segments.kafka.index.segment.offset_index import (
     decode_offset_index,
     encode_offset_index,
     lookup_offset,
 )
-from kafka_segments.kafka.index.segment import Entries
-from kafka_segments.kafka.index.time_index import decode_time_index, encode_time_index
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
+from kafka_segments.kafka.index.segment.time_index import decode_time_index, encode_time_index
 from kafka_segments.verbs.change.compact.decide.thinning import IndexBytes, compact_files, trim
 
 BASE = 1_000

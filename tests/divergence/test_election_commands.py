@@ -3,8 +3,8 @@
 import json
 import re
 
-from kafka_segments.verbs.copies.divergence.decide.elections import Way
-from kafka_segments.verbs.copies.divergence.election_commands import Chosen, election_script
+from kafka_segments.verbs.copies.divergence.elect.decide.elections import Way
+from kafka_segments.verbs.copies.divergence.elect.election_commands import Chosen, election_script
 
 _AWAITS = re.compile(r"await_\w+ ")
 _NUMBERED = re.compile(r"(?:# |await_brokers ')(\d+)\. ")

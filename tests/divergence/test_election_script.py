@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_segments.verbs.copies.divergence.decide.elections import Way
-from kafka_segments.verbs.copies.divergence.election_commands import Chosen, election_script
+from kafka_segments.verbs.copies.divergence.elect.decide.elections import Way
+from kafka_segments.verbs.copies.divergence.elect.election_commands import Chosen, election_script
 
 HELD_BACK = (
     Chosen("t", 0, 2, Way.UNCLEAN, [1], [2, 1, 3]),

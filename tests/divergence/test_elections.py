@@ -7,17 +7,17 @@ from itertools import takewhile
 import pytest
 
 from kafka_segments.verbs.copies.divergence.batch_facts import BatchFactsReader
-from kafka_segments.verbs.copies.divergence.decide.candidates import (
-    PartitionCopies,
-    Registration,
-    Term,
-)
-from kafka_segments.verbs.copies.divergence.decide.elections import Advice, Way, advise
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.decide.transactions import (
     ClientBatch,
     torn_transactions,
 )
+from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
+    PartitionCopies,
+    Registration,
+    Term,
+)
+from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice, Way, advise
 from log_copies import (
     HOLES,
     Batch,

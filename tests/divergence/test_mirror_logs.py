@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.verbs.copies.divergence.decide.mirror_logs import (
+from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
     MIRROR,
     NOTED,
     SOURCE,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from kafka_segments.verbs.copies.divergence.decide.mirror_kinds import MirrorKind
-from kafka_segments.verbs.copies.divergence.decide.mirror_matching import matched
-from kafka_segments.verbs.copies.divergence.decide.mirrored_log import MirroredLog
-from kafka_segments.verbs.copies.divergence.decide.mirrors import (
+from kafka_segments.verbs.copies.divergence.mirror.decide.kinds import MirrorKind
+from kafka_segments.verbs.copies.divergence.mirror.decide.matching import matched
+from kafka_segments.verbs.copies.divergence.mirror.decide.mirrored_log import MirroredLog
+from kafka_segments.verbs.copies.divergence.mirror.decide.mirrors import (
     MirrorRange,
     OffsetSync,
     compare_mirror,

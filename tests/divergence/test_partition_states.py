@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.verbs.copies.divergence.decide.partition_states import partition_states
-from kafka_segments.verbs.copies.divergence.decide.usable_copies import STATE
+from kafka_segments.verbs.copies.divergence.elect.decide.partition_states import partition_states
+from kafka_segments.verbs.copies.divergence.elect.decide.usable_copies import STATE
 from rows_of import rows_of
 
 pytestmark = pytest.mark.spark

@@ -10,9 +10,9 @@ import pytest
 
 from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from kafka_segments.verbs.copies.divergence.decide.repairs import Repair, plan_repair
 from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment
-from kafka_segments.verbs.copies.divergence.repaired_log import NewLog, write_log
+from kafka_segments.verbs.copies.divergence.repair.decide.repairs import Repair, plan_repair
+from kafka_segments.verbs.copies.divergence.repair.repaired_log import NewLog, write_log
 from log_copies import (
     CLOCK_MS,
     HOLES,

@@ -3,7 +3,7 @@
 import random
 from itertools import permutations
 
-from kafka_segments.verbs.copies.divergence.decide.start_plan import (
+from kafka_segments.verbs.copies.divergence.elect.decide.start_plan import (
     MOST_EXACT,
     StartPlan,
     Wanted,

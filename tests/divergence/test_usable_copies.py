@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.verbs.copies.divergence.decide.usable_copies import broker_ids
+from kafka_segments.verbs.copies.divergence.elect.decide.usable_copies import broker_ids
 
 
 def test_a_copy_is_of_the_broker_that_it_notes_or_else_is_named_by() -> None:

@@ -1,7 +1,7 @@
 """A reader who knows the folder of one verb knows those of all."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -34,17 +34,19 @@ class Command(NamedTuple):
     """What is typed, and where it lies.
 
     Attributes:
-        verb: What its room is named after; of ``verbs/scan`` it is ``build``.
-        room: The folder of its verb.
+        verb: The folder of its verb, as ``verbs/copies/divergence``.
+        room: The folder of its file: its verb's, or that of a subcommand within.
         part: What its file is named after, behind ``command``: ``_plan`` of ``command_plan.py``.
         name: That of its function.
-        is_own: It is what the verb does by itself.
+        own: The name of what its room does by itself.
+        is_own: That is what it does.
     """
 
-    verb: str
+    verb: Path
     room: Path
     part: str
     name: str
+    own: str
     is_own: bool
 
 
@@ -55,19 +57,20 @@ def _commands(group: click.Group) -> Iterator[Command]:
             continue
         assert command.callback is not None
         *rooms, file = command.callback.__module__.split(".")[1:]
-        verb, name = NAMED.get(rooms[-1], rooms[-1]), command.callback.__name__
-        is_own = name in (verb, getattr(group, "default", None)) or f"{verb} {name}" in OTHERWISE
-        yield Command(verb, LIB.joinpath(*rooms), file.removeprefix("command"), name, is_own)
+        verb, room = LIB.joinpath(*rooms[:3]), LIB.joinpath(*rooms)
+        own, name = NAMED.get(room.name, room.name), command.callback.__name__
+        is_own = name in (own, getattr(group, "default", None)) or f"{own} {name}" in OTHERWISE
+        yield Command(verb, room, file.removeprefix("command"), name, own, is_own)
 
 
-COMMANDS = [command for command in _commands(cli) if command.verb not in OTHERWISE]
-ROOMS = {command.verb: command.room for command in COMMANDS}
-VERBS = sorted(ROOMS)
+COMMANDS = [command for command in _commands(cli) if command.verb.name not in OTHERWISE]
+VERBS = sorted({command.verb for command in COMMANDS})
+of_each_verb = pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 
 
-def _public(room: Path, files: str) -> dict[str, ast.FunctionDef]:
-    """Return the public functions of some files of a room, by name."""
-    trees = [ast.parse(file.read_text("utf-8")) for file in room.glob(files)]
+def _public(files: Iterable[Path]) -> dict[str, ast.FunctionDef]:
+    """Return the public functions of some files, by name."""
+    trees = [ast.parse(file.read_text("utf-8")) for file in files]
     functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
     return {node.name: node for node in functions if not node.name.startswith("_")}
 
@@ -76,49 +79,49 @@ def _positional(function: ast.FunctionDef) -> list[str]:
     return [argument.arg for argument in function.args.args]
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_has_a_command_a_run_a_report_and_decisions(verb: str) -> None:
-    names = {path.stem.partition("_")[0] for path in ROOMS[verb].iterdir()}
+@of_each_verb
+def test_a_verb_has_a_command_a_run_a_report_and_decisions(verb: Path) -> None:
+    names = {path.stem.partition("_")[0] for path in verb.rglob("*")}
 
     assert {"command", "run", "report", "decide"} <= names
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.verb}-{command.name}")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.room.name}-{one.name}")
 def test_a_command_is_run_and_printed_by_functions_of_its_name(command: Command) -> None:
     """``run_x`` runs ``x``; ``run_x.py`` and ``report_x.py`` stand beside ``command_x.py``."""
-    verb, room, part, name, is_own = command
+    _, room, part, name, own, is_own = command
 
-    assert f"run_{verb if is_own else name}" in _public(room, "run*.py")
+    assert f"run_{own if is_own else name}" in _public(room.glob("run*.py"))
     assert (room / f"run{part}.py").is_file()
-    assert f"print{part or f'_{verb}'}" in _public(room, f"report{part}.py")
+    assert f"print{part or f'_{own}'}" in _public(room.glob("report*.py"))
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_what_runs_takes_the_session_and_its_options(verb: str) -> None:
+@of_each_verb
+def test_what_runs_takes_the_session_and_its_options(verb: Path) -> None:
     entries = {
         name: function
-        for name, function in _public(ROOMS[verb], "run*.py").items()
+        for name, function in _public(verb.rglob("run*.py")).items()
         if name.startswith("run_")
     }
 
     assert entries
     for name, function in entries.items():
-        first = ["options"] if f"{verb} {name}" in OTHERWISE else ["spark", "options"]
+        first = ["options"] if f"{verb.name} {name}" in OTHERWISE else ["spark", "options"]
         assert _positional(function)[: len(first)] == first, name
         assert _positional(function)[len(first) :] in FURTHER, name
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_what_prints_says_so_by_its_name(verb: str) -> None:
-    for name, function in _public(ROOMS[verb], "report*.py").items():
+@of_each_verb
+def test_what_prints_says_so_by_its_name(verb: Path) -> None:
+    for name, function in _public(verb.rglob("report*.py")).items():
         text = "".join(map(ast.unparse, function.body))
         writes = any(how in text for how in ("sys.std", "console()", "print_", "say("))
         assert name.startswith("print_") == writes, name
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_decisions_return_what_turns_one_frame_into_another(verb: str) -> None:
-    text = "".join(file.read_text("utf-8") for file in ROOMS[verb].rglob("*.py"))
+@of_each_verb
+def test_decisions_return_what_turns_one_frame_into_another(verb: Path) -> None:
+    text = "".join(file.read_text("utf-8") for file in verb.rglob("*.py"))
 
     assert "Callable[[DataFrame], DataFrame]" not in text  # ``Transform`` is its name
 
@@ -134,10 +137,13 @@ def test_every_decision_lies_where_its_rules_and_its_mutants_are_held() -> None:
 
 
 def test_the_exceptions_are_of_what_there_is() -> None:
-    rooms = {command.verb: command.room for command in _commands(cli)}
-    names = {f"{command.verb} {command.name}" for command in _commands(cli)}
+    commands = [*_commands(cli)]
+    verbs = {command.verb.name for command in commands}
+    names = {f"{command.room.name} {command.name}" for command in commands}
     functions = {
-        f"{verb} {name}" for verb, room in rooms.items() for name in _public(room, "run*.py")
+        f"{command.verb.name} {name}"
+        for command in commands
+        for name in _public(command.verb.rglob("run*.py"))
     }
 
-    assert OTHERWISE.keys() <= rooms.keys() | names | functions
+    assert OTHERWISE.keys() <= verbs | names | functions

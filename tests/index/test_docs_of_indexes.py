@@ -14,7 +14,7 @@ from index_sizes import (
     sizes_by_granularity,
     table,
 )
-from kafka_segments.kafka.index.segment import TIME_ENTRY_BYTES
+from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (DOCS / "index-formats.md").read_text("utf-8")

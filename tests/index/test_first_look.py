@@ -9,13 +9,16 @@ import pytest
 
 from drawn_logs import BASE, INTERVAL, Counted, Files, drawn_log, index_files, recovered
 from kafka_segments.errors import CorruptIndexError
-from kafka_segments.kafka.index.first_look import FirstLook, FirstLooker
-from kafka_segments.kafka.index.index_ends import IndexFiles, RangedFile
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import SegmentRecovery
-from kafka_segments.kafka.index.time_index import encode_time_index
-from kafka_segments.kafka.index.transactions import AbortedTransaction, encode_transaction_index
+from kafka_segments.kafka.index.segment.first_look import FirstLook, FirstLooker
+from kafka_segments.kafka.index.segment.index_ends import IndexFiles, RangedFile
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
+from kafka_segments.kafka.index.segment.transaction_index import (
+    AbortedTransaction,
+    encode_transaction_index,
+)
 from strategies import gzip_wrapper, v1_message, v2_batch
 
 LOOKER = FirstLooker(RecoveryOptions(index_interval_bytes=INTERVAL))

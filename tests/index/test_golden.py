@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from built_alone import build_alone
-from kafka_segments.kafka.index import segment_walker
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import SegmentRecovery
-from kafka_segments.kafka.index.snapshots import decode_snapshot
-from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.index.log.loading import RecoveryMode
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
+from kafka_segments.kafka.index.segment import segment_walker
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.broker_rules import lookups, truncation
-from kafka_segments.kafka.index import offset_index, time_index
+from kafka_segments.kafka.index.segment import offset_index, time_index
 from strategies import MAX_INT32, MAX_INT64
 
 BASE = 1000

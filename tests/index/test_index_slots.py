@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.index.cut_to_base import _WARM_BYTES, _slot
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.cut_to_base import _WARM_BYTES, _slot
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from log_reading import recovered
 from strategies import v1_message
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from built_alone import build_alone
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.log.loading import RecoveryMode
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from strategies import MAX_INT64, crc32c, gzip_wrapper, v0_message, v1_message
 
 MIN_INT64 = -(2**63)

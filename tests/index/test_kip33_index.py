@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from kafka_segments.errors import OffsetOverflowError
 from kafka_segments.kafka.broker_rules.lookups import lookup_kip33
 from kafka_segments.kafka.broker_rules.truncation import truncate_kip33
-from kafka_segments.kafka.index.kip33_index import (
+from kafka_segments.kafka.index.formats.kip33_index import (
     SegmentPlace,
     WithoutTimestamps,
     encode_kip33_index,
     kip33_entries,
 )
-from kafka_segments.kafka.index.segment import Entries
-from kafka_segments.kafka.index.time_index import decode_time_index
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
+from kafka_segments.kafka.index.segment.time_index import decode_time_index
 from log_reading import batches_of, recovered
 from strategies import MAX_INT32, DatedLog, dated_logs, example_e1, v0_message, v2_batch
 

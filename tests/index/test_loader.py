@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.kafka.index.log import DEFAULT_EXPIRATION_MS, LoadOptions, RecoveryMode
-from kafka_segments.kafka.index.producer_state import ProducerState
+from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS, LoadOptions, RecoveryMode
+from kafka_segments.kafka.index.log.producer_state import ProducerState
 from side_by_side import loaded_by_kafka, loaded_by_us
 
 LOGS = int(os.environ.get("REFEREE_LOGS", "24"))

@@ -1,6 +1,6 @@
 """Where the headers of a segment are read without its records."""
 
-from kafka_segments.kafka.index.log_end import headers
+from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.wire import batches as wire
 from log_reading import reader_of
 from strategies import v2_batch

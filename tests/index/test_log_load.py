@@ -1,9 +1,9 @@
 """Which segments a load reads again to rebuild the producer state, without their bytes."""
 
-from kafka_segments.kafka.index.log import LoadOptions
-from kafka_segments.kafka.index.log_load import LogLoad
-from kafka_segments.kafka.index.producer_summary import ProducerSummary, empty_summary
-from kafka_segments.kafka.index.segment import SegmentSummary
+from kafka_segments.kafka.index.log.load import LogLoad
+from kafka_segments.kafka.index.log.loading import LoadOptions
+from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentSummary
 
 
 def _segment(base_offset: int, producer_end_offset: int) -> SegmentSummary:

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from kafka_segments.errors import OffsetOverflowError
 from kafka_segments.kafka.broker_rules.lookups import safe_start, search_literally
-from kafka_segments.kafka.index.minute_index import (
+from kafka_segments.kafka.index.formats.minute_index import (
     FirstOfEach,
     MinuteVariant,
     derived_minute_entries,
     encode_minute_index,
 )
-from kafka_segments.kafka.index.segment import Entries
-from kafka_segments.kafka.index.time_index import decode_time_index
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
+from kafka_segments.kafka.index.segment.time_index import decode_time_index
 from log_reading import batches_of, record_times, recovered
 from strategies import DatedLog, dated_logs
 

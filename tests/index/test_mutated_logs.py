@@ -18,7 +18,7 @@ import pytest
 
 from great_lengths import says_great_length
 from kafka_referee import Referee
-from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.log.loading import RecoveryMode
 from log_builds import built_by_kafka, built_by_us, compared, compared_apart, told_differences
 from mutated_logs import KINDS, draw
 from mutation_case import LogSettings

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.kafka.index import segment_walker
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.log.loading import RecoveryMode
+from kafka_segments.kafka.index.segment import segment_walker
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from side_by_side import loaded_by_kafka, loaded_by_us, recovered_by_kafka, recovered_by_us
 from strategies import (
     CONTROL,

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.index import offset_ranges as ranges
+from kafka_segments.kafka.index.segment import offset_ranges as ranges
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES
 from log_reading import batches_of

@@ -5,9 +5,9 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.index import producer_batches as batch
-from kafka_segments.kafka.index.producer_summary import PRODUCER_COLUMNS
-from kafka_segments.kafka.index.summarizer import Summarizer, _slot
+from kafka_segments.kafka.index.segment import producer_batches as batch
+from kafka_segments.kafka.index.segment.producer_summary import PRODUCER_COLUMNS
+from kafka_segments.kafka.index.segment.summarizer import Summarizer, _slot
 
 GOLDEN = (isqrt(5 * 2**128) - 2**64) // 2  # 2**64 by the golden ratio
 

@@ -7,11 +7,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.errors import InvalidTransactionError
-from kafka_segments.kafka.index import producer_batches
-from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerEntry, ProducerState
-from kafka_segments.kafka.index.producer_summary import ProducerSummary
-from kafka_segments.kafka.index.summarizer import Summarizer
-from kafka_segments.kafka.index.transactions import (
+from kafka_segments.kafka.index.log.producer_state import NewestBatch, ProducerEntry, ProducerState
+from kafka_segments.kafka.index.segment import producer_batches
+from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary
+from kafka_segments.kafka.index.segment.summarizer import Summarizer
+from kafka_segments.kafka.index.segment.transaction_index import (
     AbortedTransaction,
     decode_transaction_index,
     encode_transaction_index,

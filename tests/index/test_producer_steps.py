@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.index.producer_batches import (
+from kafka_segments.kafka.index.segment.producer_batches import (
     BATCH_COLUMNS,
     COMMIT,
     DATA,
@@ -13,8 +13,8 @@ from kafka_segments.kafka.index.producer_batches import (
     PRODUCER_ID,
     TRANSACTIONAL_DATA,
 )
-from kafka_segments.kafka.index.producer_summary import BEGIN, CHECK, STEP_KIND, STEP_OFFSET
-from kafka_segments.kafka.index.summarizer import Summarizer
+from kafka_segments.kafka.index.segment.producer_summary import BEGIN, CHECK, STEP_KIND, STEP_OFFSET
+from kafka_segments.kafka.index.segment.summarizer import Summarizer
 
 PRODUCER = 7
 

@@ -6,10 +6,10 @@ import struct
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.index import segment_walker
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import Ranges
+from kafka_segments.kafka.index.segment import segment_walker
+from kafka_segments.kafka.index.segment.recovered_segment import Ranges
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
 from log_reading import fetched_of, reader_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafka_referee import Referee
-from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.log.loading import RecoveryMode
 from log_builds import differences
 from mutated_logs import MutatedLog
 from mutation_case import DAY_MS, LogSettings, fit_crc, with_field

@@ -10,14 +10,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.kafka.index import segment_walker
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerState
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import Damage, DamageKind, SegmentRecovery
-from kafka_segments.kafka.index.time_index import encode_time_index
-from kafka_segments.kafka.index.transactions import AbortedTransaction
+from kafka_segments.kafka.index.log.producer_state import NewestBatch, ProducerState
+from kafka_segments.kafka.index.segment import segment_walker
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
+from kafka_segments.kafka.index.segment.transaction_index import AbortedTransaction
 from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
 from log_reading import fetched_of, reader_of
 from strategies import (

@@ -8,9 +8,9 @@ import pytest
 
 from kafka_referee import Referee
 from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
-from kafka_segments.kafka.index.offset_index import decode_offset_index, lookup_offset
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.time_index import decode_time_index
+from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, lookup_offset
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import decode_time_index
 from side_by_side import recovered_by_kafka, recovered_by_us
 
 PARTITIONS = int(os.environ.get("REFEREE_PARTITIONS", "150"))

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.broker_rules.lookups import aborted_in
-from kafka_segments.kafka.index.leader_epochs import (
+from kafka_segments.kafka.index.log.leader_epochs import (
     encode_leader_epochs,
     fold_epochs,
     truncate_epochs_from_end,
     truncate_epochs_from_start,
 )
-from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerEntry, ProducerState
-from kafka_segments.kafka.index.snapshots import decode_snapshot, encode_snapshot
-from kafka_segments.kafka.index.transactions import (
+from kafka_segments.kafka.index.log.producer_state import NewestBatch, ProducerEntry, ProducerState
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot, encode_snapshot
+from kafka_segments.kafka.index.segment.transaction_index import (
     AbortedTransaction,
     decode_transaction_index,
     encode_transaction_index,

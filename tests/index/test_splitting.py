@@ -2,10 +2,10 @@
 
 import pytest
 
-from kafka_segments.kafka.index import log_end
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.splitting import split_overflowed
+from kafka_segments.kafka.index.segment import batch_reading as log_end
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.splitting import split_overflowed
 from log_reading import reader_of
 from strategies import v1_message
 

@@ -19,7 +19,7 @@ from kafka_segments.kafka.broker_rules.group_records import group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
-from kafka_segments.verbs.find.internals.decide.groups import decide_groups
+from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
 from plain_decoder import plain_records
 
 Rows = list[dict[str, Any]]

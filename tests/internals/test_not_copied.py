@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.verbs.find.internals.decide.tier import STATES, not_copied, tiered_topics
+from kafka_segments.verbs.find.internals.tier.decide.tier import STATES, not_copied, tiered_topics
 from rows_of import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]

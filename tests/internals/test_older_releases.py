@@ -31,8 +31,13 @@ from kafka_segments.kafka.messages.consumer_protocol import with_members_read
 from kafka_segments.kafka.messages.layout import ZERO_UUID
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
-from kafka_segments.verbs.find.internals.decide.groups import FAILS, LOADS, SKIPS, decide_groups
 from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.groups.decide.groups import (
+    FAILS,
+    LOADS,
+    SKIPS,
+    decide_groups,
+)
 from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 

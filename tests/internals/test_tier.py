@@ -26,7 +26,7 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, decode_internal
-from kafka_segments.verbs.find.internals.tasks_tier import list_objects
+from kafka_segments.verbs.find.internals.tier.tasks import list_objects
 from remote_records import COPIED, DELETED, DELETING
 from strategies import v2_batch
 from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment

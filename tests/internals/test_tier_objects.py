@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.verbs.find.internals.decide.tier_objects import rebuildable, with_topic_ids
+from kafka_segments.verbs.find.internals.tier.decide.objects import rebuildable, with_topic_ids
 from rows_of import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]

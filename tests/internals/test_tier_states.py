@@ -13,19 +13,19 @@ from pyspark.sql import functions as F
 from cluster_disks import internal_files
 from kafka_referee import Answer, Referee
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, decode_internal
-from kafka_segments.verbs.find.internals.decide.lineage import (
+from kafka_segments.verbs.find.internals.tasks import decode_row
+from kafka_segments.verbs.find.internals.tier.decide.lineage import (
     choose_lineage,
     goes_beyond_log,
     is_within_lineage,
 )
-from kafka_segments.verbs.find.internals.decide.tier import (
+from kafka_segments.verbs.find.internals.tier.decide.tier import (
     SAID,
     decide_findings,
     fold_states,
     hold_against_objects,
     records_that_count,
 )
-from kafka_segments.verbs.find.internals.tasks import decode_row
 from plain_decoder import plain_records
 from remote_records import (
     COPIED,

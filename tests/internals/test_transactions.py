@@ -12,8 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.verbs.find.internals.decide.state_logs import unread_lines
-from kafka_segments.verbs.find.internals.decide.transactions import (
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from kafka_segments.verbs.find.internals.transactions.decide.state_logs import unread_lines
+from kafka_segments.verbs.find.internals.transactions.decide.transactions import (
     ask_for_first,
     coordinators_say,
     decide_transactions,
@@ -23,9 +25,7 @@ from kafka_segments.verbs.find.internals.decide.transactions import (
     with_held_bytes,
     with_producers,
 )
-from kafka_segments.verbs.find.internals.files import Origin
-from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
-from kafka_segments.verbs.find.internals.run_transactions import (
+from kafka_segments.verbs.find.internals.transactions.run import (
     TransactionsOptions,
     run_transactions,
 )

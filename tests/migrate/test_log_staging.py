@@ -15,7 +15,7 @@ from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.files.storage import space
 from kafka_segments.files.storage.durable_files import TEMPORARY, free_bytes
 from kafka_segments.files.storage.space import check_space
-from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
+from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.staged_log import StagedLog, log_state, put_in_place

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.errors import NoSpaceError, UsageError
-from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
+from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.log_step import LogStep
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan

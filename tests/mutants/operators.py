@@ -42,7 +42,7 @@ Change = tuple[str, str, str, str]
 GROUPS = {
     "wire": ("kafka/wire/*.py",),
     "index": (
-        "kafka/index/*.py",
+        "kafka/index/*/*.py",
         "kafka/broker_rules/*.py",
         "verbs/judge/audit/decide/*.py",
         "verbs/change/compact/decide/*.py",
@@ -61,9 +61,8 @@ GROUPS = {
         "engine/tables/bounded.py",
         "engine/tables/timestamps.py",
     ),
-    "verdicts": (
-        "verbs/*/*/decide/*.py",
-    ),  # those of copies, backups, crashes, internal topics, checks
+    # Those of copies, backups, crashes, internal topics, checks:
+    "verdicts": ("verbs/*/*/decide/*.py", "verbs/*/*/*/decide/*.py"),
     "messages": ("kafka/messages/*.py",),
 }
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.verbs.change.recovery.advanced_checkpoint import advanced, points_of
+from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import advanced, points_of
 
 POINTS = st.dictionaries(
     st.tuples(st.sampled_from(["a", "b-1", "c.d_e"]), st.integers(0, 3)), st.integers(0, 2**63 - 1)

@@ -18,8 +18,8 @@ from conftest import ROOT
 from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
-from kafka_segments.verbs.change.recovery.advanced_checkpoint import points_of
-from kafka_segments.verbs.change.recovery.run_apply import ApplyOptions, run_apply, run_rollback
+from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import points_of
+from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
 from killed_kit import state_of
 from recovery_kits import NOW_MS, crashed_log, made_kit
 

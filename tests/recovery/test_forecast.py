@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
-from kafka_segments.kafka.index.producer_state import ProducerState
-from kafka_segments.kafka.index.snapshots import encode_snapshot
+from kafka_segments.kafka.index.log.producer_state import ProducerState
+from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 
 LOG = "ct-two-partitions-0"
 NO_PRODUCERS = encode_snapshot(ProducerState())
@@ -150,7 +150,7 @@ def test_a_full_check_finds_a_flipped_bit_and_what_goes_with_it(disk: Path) -> N
 def test_what_a_partial_look_leaves_out_is_told_with_what_it_hides(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_segments.verbs.change.recovery.survey._SMALL_BYTES", 0)
+    monkeypatch.setattr("kafka_segments.verbs.change.recovery.forecast.survey._SMALL_BYTES", 0)
     first, *_, last = _logs(disk / LOG)
     data = bytearray(first.read_bytes())
     data[-1] ^= 1
@@ -185,7 +185,7 @@ def test_what_is_read_for_the_producers_state_alone_is_looked_at_or_told(
     _checkpoint(disk, f"{LOG[:-2]} 0 {int(last.stem)}")
     for snapshot in (disk / LOG).glob("*.snapshot"):
         snapshot.unlink()
-    monkeypatch.setattr("kafka_segments.verbs.change.recovery.survey._SMALL_BYTES", 0)
+    monkeypatch.setattr("kafka_segments.verbs.change.recovery.forecast.survey._SMALL_BYTES", 0)
     sizes = [log.stat().st_size for log in _logs(disk / LOG)]
 
     def unread(*words: str) -> tuple[int, int]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.verbs.change.recovery.decide.forecasts import DirForecast
-from kafka_segments.verbs.change.recovery.run_forecast import (
+from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirForecast
+from kafka_segments.verbs.change.recovery.forecast.run import (
     Forecast,
     ForecastOptions,
     run_forecast,

@@ -10,16 +10,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.verbs.change.recovery.decide.forecasts import forecast_dirs
-from kafka_segments.verbs.change.recovery.decide.table_logs import dirs_of
-from kafka_segments.verbs.change.recovery.decide.tables import decide_logs
-from kafka_segments.verbs.change.recovery.decide.times import Costs
-from kafka_segments.verbs.change.recovery.run_forecast import (
+from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import forecast_dirs
+from kafka_segments.verbs.change.recovery.forecast.decide.table_logs import dirs_of
+from kafka_segments.verbs.change.recovery.forecast.decide.tables import decide_logs
+from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
+from kafka_segments.verbs.change.recovery.forecast.run import (
     Forecast,
     ForecastOptions,
     run_forecast,
 )
-from kafka_segments.verbs.change.recovery.run_tables import run_forecast_tables
+from kafka_segments.verbs.change.recovery.forecast.run_tables import run_forecast_tables
 from ready_builds import ReadyBuild
 from recovery_kits import flip
 from stored_builds import build_few

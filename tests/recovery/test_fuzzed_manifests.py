@@ -10,7 +10,7 @@ import pytest
 from drawn_manifests import digests_below, put_link, sha256, spoil_manifest
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT
-from kafka_segments.verbs.change.recovery.run_apply import ApplyOptions, run_apply, run_rollback
+from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
 from killed_kit import State, assert_same, state_of
 from recovery_kits import crashed_log, made_kit
 

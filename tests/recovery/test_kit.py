@@ -13,16 +13,16 @@ from click.testing import CliRunner
 
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.index.producer_state import NewestBatch, ProducerEntry, ProducerState
-from kafka_segments.kafka.index.snapshots import decode_snapshot, encode_snapshot
+from kafka_segments.kafka.index.log.producer_state import NewestBatch, ProducerEntry, ProducerState
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot, encode_snapshot
 from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, RECOVERY_POINT
-from kafka_segments.verbs.change.recovery.kit_listing import plan_kit
-from kafka_segments.verbs.change.recovery.kit_manifest import KitState
-from kafka_segments.verbs.change.recovery.run_kit import (
+from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.run import (
     is_quicker_in_threads,
     read_in_threads,
     run_kit,
 )
+from kafka_segments.verbs.change.recovery.kit_manifest import KitState
 from recovery_kits import METADATA, NOW_MS, crashed_log, flip, kit_options, made_kit
 
 CASE = "v2-txn-interleaved-multi-segment"
@@ -176,7 +176,7 @@ def test_ctrl_c_begins_no_other_segment(
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_segments.verbs.change.recovery.run_kit.scan_segment", scan)
+    monkeypatch.setattr("kafka_segments.verbs.change.recovery.kit.run.scan_segment", scan)
     with pytest.raises(KeyboardInterrupt):
         list(
             run_kit(

@@ -22,7 +22,7 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import SetAsideError
 from kafka_segments.files.storage.folder_lock import held_lock
 from kafka_segments.kafka.wire.checkpoints import LOCK
-from kafka_segments.verbs.change.recovery.run_forecast import ForecastOptions, run_forecast
+from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
 TOPICS = list(MEGABYTES)

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from kafka_referee import Referee, RefereeError
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.checkpoints import (
     LOG_START_OFFSET,
     PARTITION_METADATA,
     RECOVERY_POINT,
 )
-from kafka_segments.verbs.change.recovery.kit_fold import FoldSettings
-from kafka_segments.verbs.change.recovery.kit_listing import plan_kit
+from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply
+from kafka_segments.verbs.change.recovery.kit.fold import FoldSettings
+from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.run import KitOptions, read_in_threads, run_kit
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState, LogKit
-from kafka_segments.verbs.change.recovery.run_apply import ApplyOptions, run_apply
-from kafka_segments.verbs.change.recovery.run_kit import KitOptions, read_in_threads, run_kit
 from mutated_logs import KINDS, MutatedLog, draw
 from recovery_kits import EXPIRATION_MS, METADATA
 

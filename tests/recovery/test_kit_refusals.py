@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState
 from recovery_kits import crashed_log, made_kit

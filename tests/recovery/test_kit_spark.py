@@ -8,10 +8,10 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.verbs.change.recovery.kit_listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.run import run_kit
+from kafka_segments.verbs.change.recovery.kit.tasks import SparkReader
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState
-from kafka_segments.verbs.change.recovery.run_kit import run_kit
-from kafka_segments.verbs.change.recovery.tasks_kit import SparkReader
 from recovery_kits import NOW_MS, crashed_log, flip, kit_options, made_kit
 
 CASE = "v2-txn-interleaved-multi-segment"
@@ -56,7 +56,7 @@ def test_the_command_takes_the_engine_that_is_asked_for_and_says_which(
     threads, few = run("threads", "--engine", "threads"), run("few")
     on_spark = run("spark", "--engine", "spark")
     monkeypatch.setattr(
-        "kafka_segments.verbs.change.recovery.run_kit.is_quicker_in_threads", lambda *_, **__: False
+        "kafka_segments.verbs.change.recovery.kit.run.is_quicker_in_threads", lambda *_, **__: False
     )
     many = run("many")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from kafka_referee import Referee
 from kafka_segments.files.storage.files import place
-from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.wire.names import FolderState, file_name
 from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_start
+from kafka_segments.verbs.change.recovery.forecast.producer_search import has_producers
 from kafka_segments.verbs.change.recovery.last_end import read_last_end
-from kafka_segments.verbs.change.recovery.producer_search import has_producers
 from kafka_segments.verbs.change.recovery.producer_snapshots import by_sound_snapshots
 from strategies import v2_batch
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from kafka_segments.kafka.broker_rules.start_node import NodeStart
-from kafka_segments.verbs.change.recovery.run_forecast import ForecastOptions, run_forecast
+from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 
 ENDS, WITHOUT_B, STARTS = "ends", "without b", "starts"
 LOG = "b/{log}"

@@ -5,8 +5,11 @@ import pytest
 from kafka_segments.kafka.broker_rules.start_effects import Effect
 from kafka_segments.kafka.broker_rules.start_node import NodeStart
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.verbs.change.recovery.report_starts import print_starts, print_starts_as_lines
-from kafka_segments.verbs.change.recovery.run_start import NodeOfDirs
+from kafka_segments.verbs.change.recovery.forecast.report_starts import (
+    print_starts,
+    print_starts_as_lines,
+)
+from kafka_segments.verbs.change.recovery.forecast.run_start import NodeOfDirs
 
 
 def _node(*findings: StartFinding) -> NodeOfDirs:

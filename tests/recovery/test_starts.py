@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
-from kafka_segments.kafka.index.segment import Damage, DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
 from kafka_segments.kafka.wire.names import FolderState, file_name
 from kafka_segments.verbs.change.recovery.decide.cuts import DamagedSegment, decide_findings
-from kafka_segments.verbs.change.recovery.decide.kits import work_with_kit
 from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_start
-from kafka_segments.verbs.change.recovery.decide.times import LogWork
+from kafka_segments.verbs.change.recovery.forecast.decide.kits import work_with_kit
+from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork
 
 _SUFFIXES = (".log", ".index", ".timeindex")
 

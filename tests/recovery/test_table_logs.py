@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from kafka_segments.kafka.index.segment import DamageKind
-from kafka_segments.verbs.change.recovery.decide.forecasts import LogForecast
-from kafka_segments.verbs.change.recovery.decide.table_logs import dirs_of
-from kafka_segments.verbs.change.recovery.decide.times import LogWork
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import LogForecast
+from kafka_segments.verbs.change.recovery.forecast.decide.table_logs import dirs_of
+from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork
 
 PLACE = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partition": 0}
 DIR = {"path": "/d/t-0", "folder_state": "live", "is_clean": False, "problem": None}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_segments.verbs.change.recovery.decide.times import (
+from kafka_segments.verbs.change.recovery.forecast.decide.times import (
     Costs,
     DirWork,
     LogWork,

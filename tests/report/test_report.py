@@ -26,7 +26,7 @@ from kafka_segments.engine.tables.catalog import (
     SEGMENTS,
 )
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.verbs.change.recovery.decide.times import Costs
+from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
 from kafka_segments.verbs.tell.report.copies import CopyFacts
 from kafka_segments.verbs.tell.report.crash import Crash, crashes_of
 from kafka_segments.verbs.tell.report.forecast import forecast_disk

@@ -10,9 +10,9 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.folder_lock import refuse_locked
 from kafka_segments.files.storage.index_files import IndexOutput
-from kafka_segments.kafka.index.formats import FORMATS
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.formats.by_name import FORMATS
+from kafka_segments.kafka.index.log.loading import RecoveryMode
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan import planning
 from kafka_segments.verbs.scan.options import BuildOptions
 

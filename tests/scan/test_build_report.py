@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.missing_segments import MissingSegment
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.report import print_build

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.errors import SourceError, VanishedError
 from kafka_segments.files.storage.delta_log import last_version
-from kafka_segments.kafka.index.kip33_index import Kip33Format
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.formats.kip33_index import Kip33Format
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.dry_run import plan_without_spark
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 from kafka_segments.engine.spark.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.verbs.scan.first_looks import LooksAtOnce
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 from kafka_segments.verbs.scan.tasks import CARRIED, scan_segments

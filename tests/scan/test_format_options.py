@@ -5,10 +5,15 @@ from typing import Any
 import click
 import pytest
 
-from kafka_segments.kafka.index.every_n_index import EveryNFormat, EveryNRule
-from kafka_segments.kafka.index.formats import ALL_SUFFIXES, FOREIGN_SUFFIXES, FORMATS, KAFKAS_OWN
-from kafka_segments.kafka.index.index_format import IndexFormat
-from kafka_segments.kafka.index.minute_index import MinuteFormat, MinuteVariant
+from kafka_segments.kafka.index.formats.by_name import (
+    ALL_SUFFIXES,
+    FOREIGN_SUFFIXES,
+    FORMATS,
+    KAFKAS_OWN,
+)
+from kafka_segments.kafka.index.formats.every_n_index import EveryNFormat, EveryNRule
+from kafka_segments.kafka.index.formats.index_format import IndexFormat
+from kafka_segments.kafka.index.formats.minute_index import MinuteFormat, MinuteVariant
 from kafka_segments.verbs.scan.command import build
 from kafka_segments.verbs.scan.format_options import chosen_format
 

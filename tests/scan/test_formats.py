@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables.catalog import SEGMENTS
-from kafka_segments.kafka.index.index_format import IndexFormat
-from kafka_segments.kafka.index.kip33_index import Kip33Format
-from kafka_segments.kafka.index.minute_index import MinuteFormat
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.time_index import decode_time_index
+from kafka_segments.kafka.index.formats.index_format import IndexFormat
+from kafka_segments.kafka.index.formats.kip33_index import Kip33Format
+from kafka_segments.kafka.index.formats.minute_index import MinuteFormat
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import decode_time_index
 from kafka_segments.verbs.scan.summary import BuildSummary
 from stored_builds import build_few, rows_few
 from strategies import example_e1, v2_batch

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from kafka_referee import Referee
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, Table
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.log.loading import RecoveryMode
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.verbs.scan.summary import BuildSummary
 from side_by_side import loaded_by_kafka
 from stored_builds import build_few, rows_few

@@ -36,7 +36,7 @@ from kafka_segments.engine.tables.topic_sizes import SIZES, TopicSizes
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.storage.stores import store_of
-from kafka_segments.kafka.index.recovery_options import INDEX, RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import INDEX, RecoveryOptions
 from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.verbs.scan import planning
 from kafka_segments.verbs.scan.decide.plan import SAME, gone, plan_scan

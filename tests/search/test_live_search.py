@@ -20,7 +20,7 @@ from kafka_broker import KafkaBroker
 from kafka_clients import Sent, admin_client, consumer, create, list_offsets, producer, read, send
 from kafka_referee import KAFKA_JARS
 from kafka_segments.cli import cli
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.find.failover.run import FailoverOptions, run_failover
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
 from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables

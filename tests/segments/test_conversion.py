@@ -18,8 +18,8 @@ from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.segments.conversion import Conversion, ConversionOptions, HazardKind
 from kafka_segments.files.segments.converter import SegmentConverter
 from kafka_segments.files.segments.digest import RecordDigest, RecordDigester
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from log_reading import reader_of
 from plain_decoder import decompress, plain_records, positions
 from sound_logs import LZ4, compressed

@@ -6,16 +6,16 @@ import pytest
 
 from kafka_segments.errors import UsageError
 from kafka_segments.files.segments.format_files import Around, FormatFiles, Made
-from kafka_segments.kafka.index.every_n_index import EveryNFormat, EveryNRule
-from kafka_segments.kafka.index.formats import FORMATS, KAFKAS_OWN
-from kafka_segments.kafka.index.index_format import IndexFormat
-from kafka_segments.kafka.index.kip33_index import Kip33Format, WithoutTimestamps
-from kafka_segments.kafka.index.minute_index import MinuteFormat, MinuteVariant
-from kafka_segments.kafka.index.offset_index import decode_offset_index
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import DamageKind
-from kafka_segments.kafka.index.time_index import decode_time_index
+from kafka_segments.kafka.index.formats.by_name import FORMATS, KAFKAS_OWN
+from kafka_segments.kafka.index.formats.every_n_index import EveryNFormat, EveryNRule
+from kafka_segments.kafka.index.formats.index_format import IndexFormat
+from kafka_segments.kafka.index.formats.kip33_index import Kip33Format, WithoutTimestamps
+from kafka_segments.kafka.index.formats.minute_index import MinuteFormat, MinuteVariant
+from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.time_index import decode_time_index
 from log_reading import reader_of
 from plain_decoder import plain_records
 from strategies import (

@@ -15,9 +15,9 @@ from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.files.segments.format_files import Around
 from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.files.storage.index_files import IndexOutput
-from kafka_segments.kafka.index.kip33_index import Kip33Format, WithoutTimestamps
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.formats.kip33_index import Kip33Format, WithoutTimestamps
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.scanner import Scanned, ScanOptions, SegmentScanner
 from object_store import ObjectStore
 from strategies import v2_batch

@@ -17,9 +17,9 @@ from kafka_segments.files.storage.files import absolute_uri, open_segment, place
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.range_concurrency import LARGEST_READ_BYTES
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.compact.stale_builds import remove_stale_builds
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.files.storage.permissions import is_forbidden
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.verbs.scan.scanner import _unread
 
 

@@ -14,7 +14,7 @@ from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.storage import files
 from kafka_segments.files.storage.index_files import IndexOutput
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
 from kafka_segments.verbs.change.migrate.tasks_inventory import _count
 from kafka_segments.verbs.find.latency.tasks import WrapperTimes

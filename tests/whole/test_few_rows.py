@@ -21,8 +21,8 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.kafka.index.log import RecoveryMode
-from kafka_segments.kafka.index.minute_index import MinuteFormat
+from kafka_segments.kafka.index.formats.minute_index import MinuteFormat
+from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.files.storage.local_file import LocalFile
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import DamageKind
-from kafka_segments.verbs.change.recovery.run_forecast import (
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.verbs.change.recovery.forecast.run import (
     Forecast,
     ForecastOptions,
     run_forecast,

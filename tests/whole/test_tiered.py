@@ -11,7 +11,7 @@ from kafka_segments.cli import cli
 from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary

@@ -14,8 +14,8 @@ from kafka_segments.engine.spark.computed_once import collected_if_few
 from kafka_segments.engine.spark.few_rows import expect_many_rows
 from kafka_segments.engine.spark.packing import Load
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.verbs.change.recovery.run_forecast import ForecastOptions, run_forecast
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from kafka_segments.verbs.find.internals.tasks import read_records
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build

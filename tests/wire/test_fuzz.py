@@ -20,17 +20,17 @@ from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.files.segments.converter import SegmentConverter
 from kafka_segments.files.segments.digest import RecordDigester
 from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
-from kafka_segments.kafka.index.offset_index import (
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
+from kafka_segments.kafka.index.segment.offset_index import (
     check_offset_index,
     decode_offset_index,
     lookup_offset,
 )
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.snapshots import decode_snapshot
-from kafka_segments.kafka.index.splitting import split_overflowed
-from kafka_segments.kafka.index.time_index import check_time_index, decode_time_index
-from kafka_segments.kafka.index.transactions import decode_transaction_index
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.splitting import split_overflowed
+from kafka_segments.kafka.index.segment.time_index import check_time_index, decode_time_index
+from kafka_segments.kafka.index.segment.transaction_index import decode_transaction_index
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire.checkpoints import (
     parse_leader_epochs,

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 from kafka_segments.api.arguments import FilePath, one_of, path
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.files import absolute_uri
-from kafka_segments.verbs.change.recovery.decide.times import THREADS
-from kafka_segments.verbs.change.recovery.report_forecast import (
+from kafka_segments.verbs.change.recovery.forecast.decide.times import THREADS
+from kafka_segments.verbs.change.recovery.forecast.report import (
     count_findings,
     problems_of,
     rows_of,
     unread_of,
 )
-from kafka_segments.verbs.change.recovery.run_forecast import ForecastOptions, run_forecast
+from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 
 
 class StartForecast(NamedTuple):

@@ -15,16 +15,16 @@ from kafka_segments.files.storage.files import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.verbs.find.internals.as_of import AsOf
-from kafka_segments.verbs.find.internals.command_tier import CHECKS, GRACE_MS
-from kafka_segments.verbs.find.internals.run_groups import GroupsOptions, run_groups
+from kafka_segments.verbs.find.internals.groups.run import GroupsOptions, run_groups
 from kafka_segments.verbs.find.internals.run_metadata import (
     ChangesOptions,
     StateOptions,
     run_changed,
     run_state,
 )
-from kafka_segments.verbs.find.internals.run_tier import TierOptions, known_gaps, run_tier
-from kafka_segments.verbs.find.internals.run_transactions import (
+from kafka_segments.verbs.find.internals.tier.command import CHECKS, GRACE_MS
+from kafka_segments.verbs.find.internals.tier.run import TierOptions, known_gaps, run_tier
+from kafka_segments.verbs.find.internals.transactions.run import (
     TransactionsOptions,
     run_transactions,
 )

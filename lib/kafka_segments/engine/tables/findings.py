@@ -3,7 +3,7 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 
 
 def is_finding() -> Column:

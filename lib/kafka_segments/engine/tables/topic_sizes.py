@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 
 SIZES = ("index_interval_bytes", "segment_index_bytes")
 

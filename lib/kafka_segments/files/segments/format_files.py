@@ -6,11 +6,16 @@ from typing import NamedTuple
 
 from kafka_segments.errors import OffsetGoesBackError, OffsetOverflowError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.kafka.index.formats import KAFKAS_OWN
-from kafka_segments.kafka.index.index_format import BatchTimes, IndexFormat
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.segment import Damage, DamageKind, Entries, SegmentRecovery
-from kafka_segments.kafka.index.time_index import encode_time_index
+from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
+from kafka_segments.kafka.index.formats.index_format import BatchTimes, IndexFormat
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    Damage,
+    DamageKind,
+    Entries,
+    SegmentRecovery,
+)
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire.reading import ReadInto

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.files.storage.files import Place, open_segment
 from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
-from kafka_segments.kafka.index.index_ends import RangedFile, count_filled
-from kafka_segments.kafka.index.log_end import BatchSearch, headers, wrapped
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES
+from kafka_segments.kafka.index.segment.batch_reading import BatchSearch, headers, wrapped
+from kafka_segments.kafka.index.segment.index_ends import RangedFile, count_filled
+from kafka_segments.kafka.index.segment.recovered_segment import OFFSET_ENTRY_BYTES
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, file_name

@@ -12,7 +12,7 @@ from kafka_segments.files.storage.links import look_at
 from kafka_segments.files.storage.local_file import LocalFile
 from kafka_segments.files.storage.read_ahead import read_range
 from kafka_segments.files.storage.stores import RangedObject
-from kafka_segments.kafka.index.index_ends import PIECE_BYTES, IndexFiles, RangedFile
+from kafka_segments.kafka.index.segment.index_ends import PIECE_BYTES, IndexFiles, RangedFile
 from kafka_segments.kafka.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
 from kafka_segments.kafka.wire.segment_manifest import IndexPart, SegmentManifest
 from kafka_segments.kafka.wire.tiered_names import INDEXES

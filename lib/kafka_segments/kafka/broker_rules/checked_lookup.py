@@ -8,15 +8,15 @@ import numpy as np
 
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
-from kafka_segments.kafka.index.few_batches import FewBatches
-from kafka_segments.kafka.index.index_ends import (
+from kafka_segments.kafka.index.segment.few_batches import FewBatches
+from kafka_segments.kafka.index.segment.index_ends import (
     IndexFiles,
     RangedFile,
     whole_offset_index,
     whole_time_index,
 )
-from kafka_segments.kafka.index.offset_index import OffsetPosition, lookup_offset
-from kafka_segments.kafka.index.time_index import TimestampOffset
+from kafka_segments.kafka.index.segment.offset_index import OffsetPosition, lookup_offset
+from kafka_segments.kafka.index.segment.time_index import TimestampOffset
 
 
 class CheckedLookup:

@@ -5,7 +5,10 @@ Source: AbstractIndex, OffsetIndex, TimeIndex, LogSegment.shouldRoll.
 
 from typing import NamedTuple
 
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+)
 
 
 class IndexLimits(NamedTuple):

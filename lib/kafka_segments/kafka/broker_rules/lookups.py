@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import OffsetNotFoundError
-from kafka_segments.kafka.index.minute_index import MINUTE_MS, MinuteVariant
-from kafka_segments.kafka.index.offset_index import lookup_offset
-from kafka_segments.kafka.index.segment import Entries
-from kafka_segments.kafka.index.time_index import TimestampOffset
-from kafka_segments.kafka.index.transactions import AbortedTransaction
+from kafka_segments.kafka.index.formats.minute_index import MINUTE_MS, MinuteVariant
+from kafka_segments.kafka.index.segment.offset_index import lookup_offset
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
+from kafka_segments.kafka.index.segment.time_index import TimestampOffset
+from kafka_segments.kafka.index.segment.transaction_index import AbortedTransaction
 from kafka_segments.kafka.wire.header_layout import NO_TIMESTAMP
 
 OffsetsFrom = Callable[[int], Iterator[int]]

@@ -6,7 +6,7 @@ KIP-33, "Startup" and "Migration".
 
 from enum import StrEnum
 
-from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
+from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 
 Release = tuple[int, int, int]
 TIME_INDEX_CAME = (0, 10, 1)

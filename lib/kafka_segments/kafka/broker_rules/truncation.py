@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.kafka.index.offset_index import lookup_offset
-from kafka_segments.kafka.index.segment import Entries
+from kafka_segments.kafka.index.segment.offset_index import lookup_offset
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire.header_layout import NO_TIMESTAMP
 

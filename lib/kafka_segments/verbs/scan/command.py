@@ -123,8 +123,8 @@ def _build(
     options.pop("verbose")
     from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.kafka.index.log import RecoveryMode  # noqa: PLC0415
-    from kafka_segments.kafka.index.recovery_options import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.kafka.index.log.loading import RecoveryMode  # noqa: PLC0415
+    from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.scan.options import BuildOptions  # noqa: PLC0415
 
     root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
@@ -163,7 +163,7 @@ def _build(
 
 
 def _digest_bits() -> int:
-    from kafka_segments.kafka.index.offset_ranges import RANGE_BITS  # noqa: PLC0415
+    from kafka_segments.kafka.index.segment.offset_ranges import RANGE_BITS  # noqa: PLC0415
 
     return RANGE_BITS
 

@@ -30,7 +30,7 @@ from kafka_segments.files.storage.files import Place, place
 from kafka_segments.files.storage.publishing import make_folder, named_errors
 from kafka_segments.files.storage.stores import hadoop_uri
 from kafka_segments.files.storage.uris import GLOB_SIGN, join_uri
-from kafka_segments.kafka.index.segment import Entries
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
 
 _ENTRY_COLUMNS = {OFFSET_INDEX: ("offset", "position"), TIME_INDEX: ("timestamp_ms", "offset")}
 INDEX_TABLES = tuple(_ENTRY_COLUMNS)

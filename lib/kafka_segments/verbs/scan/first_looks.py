@@ -13,8 +13,8 @@ import numpy as np
 from kafka_segments.errors import CorruptIndexError, FileChangedError
 from kafka_segments.files.storage.files import OpenSegment, Place, open_segment, place
 from kafka_segments.files.storage.ranged_files import CountedRanges
-from kafka_segments.kafka.index.first_look import MOST_WHOLE_BYTES, FirstLook, FirstLooker
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.first_look import MOST_WHOLE_BYTES, FirstLook, FirstLooker
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.segment_manifest import RemoteSegment
 
 LOOKS_AT_ONCE = 64

@@ -9,20 +9,25 @@ from kafka_segments.engine.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
-from kafka_segments.kafka.index.formats import ALL_SUFFIXES
-from kafka_segments.kafka.index.log import LoadOptions, LogFiles, RecoveryMode, SegmentVerdict
-from kafka_segments.kafka.index.log_damages import ends_below
-from kafka_segments.kafka.index.log_load import LogLoad
-from kafka_segments.kafka.index.log_recovery import fold_of
-from kafka_segments.kafka.index.offset_index import encode_offset_index
-from kafka_segments.kafka.index.producer_summary import ProducerSummary
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.rereading import producers_between, reaches
-from kafka_segments.kafka.index.segment import Damage, DamageKind, SegmentSummary
-from kafka_segments.kafka.index.splitting import Piece, shifted, split_overflowed
-from kafka_segments.kafka.index.time_index import encode_time_index
-from kafka_segments.kafka.index.transactions import encode_transaction_index
+from kafka_segments.kafka.index.formats.by_name import ALL_SUFFIXES
+from kafka_segments.kafka.index.log.damages import ends_below
+from kafka_segments.kafka.index.log.load import LogLoad
+from kafka_segments.kafka.index.log.loading import (
+    LoadOptions,
+    LogFiles,
+    RecoveryMode,
+    SegmentVerdict,
+)
+from kafka_segments.kafka.index.log.recovery import fold_of
+from kafka_segments.kafka.index.log.rereading import producers_between, reaches
+from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
+from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary
+from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentSummary
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.splitting import Piece, shifted, split_overflowed
+from kafka_segments.kafka.index.segment.time_index import encode_time_index
+from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.kafka.wire.names import (
     OFFSET_INDEX_SUFFIX,

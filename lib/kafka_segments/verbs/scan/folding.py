@@ -10,7 +10,7 @@ from kafka_segments.engine.sources.broker_identity import file_path
 from kafka_segments.engine.spark.computed_once import computed_once
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.verbs.scan.decide import folding as decide
 from kafka_segments.verbs.scan.folded_log import FoldOptions
 from kafka_segments.verbs.scan.options import BuildOptions

@@ -13,7 +13,7 @@ import click
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 
 if TYPE_CHECKING:
-    from kafka_segments.kafka.index.index_format import IndexFormat
+    from kafka_segments.kafka.index.formats.index_format import IndexFormat
 
 
 class BuildCommand(Command):
@@ -28,7 +28,7 @@ class BuildCommand(Command):
 
 @cache  # click takes an option for the same one only if it is the same object
 def _format_options() -> tuple[click.Option, ...]:
-    from kafka_segments.kafka.index.formats import FORMATS, KAFKAS_OWN  # noqa: PLC0415
+    from kafka_segments.kafka.index.formats.by_name import FORMATS, KAFKAS_OWN  # noqa: PLC0415
 
     choice = click.Option(
         ["--index-format"],
@@ -42,7 +42,7 @@ def _format_options() -> tuple[click.Option, ...]:
 
 def _variants() -> list[tuple[str, Field[Any]]]:
     """Return the dataclass fields of all formats, each with the name of its format."""
-    from kafka_segments.kafka.index.formats import FORMATS  # noqa: PLC0415
+    from kafka_segments.kafka.index.formats.by_name import FORMATS  # noqa: PLC0415
 
     return [(name, field) for name, made in FORMATS.items() for field in fields(made)]
 
@@ -63,7 +63,7 @@ def chosen_format(options: dict[str, Any]) -> "IndexFormat":
 
     Options of other formats are ignored.
     """
-    from kafka_segments.kafka.index.formats import FORMATS  # noqa: PLC0415
+    from kafka_segments.kafka.index.formats.by_name import FORMATS  # noqa: PLC0415
 
     chosen = options.pop("index_format")
     variant = {}

@@ -16,7 +16,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, told_gap
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_here
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.planning import BuildWork

@@ -11,10 +11,10 @@ from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.files.storage.stores import by_usual_scheme
 from kafka_segments.files.storage.uris import folders_below, join_uri, last_component, lies_in
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
-from kafka_segments.kafka.index.formats import KAFKAS_OWN
-from kafka_segments.kafka.index.index_format import IndexFormat
-from kafka_segments.kafka.index.log import DEFAULT_EXPIRATION_MS, RecoveryMode
-from kafka_segments.kafka.index.recovery_options import INDEX, RecoveryOptions
+from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
+from kafka_segments.kafka.index.formats.index_format import IndexFormat
+from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS, RecoveryMode
+from kafka_segments.kafka.index.segment.recovery_options import INDEX, RecoveryOptions
 from kafka_segments.kafka.wire.names import parse_partition_folder
 from kafka_segments.kafka.wire.tiered_names import tiered_folder_of
 from kafka_segments.verbs.scan.decide.unchanged import OptionsInWords

@@ -6,7 +6,7 @@ from kafka_segments.console.grouping import alike, counted, without_numbers
 from kafka_segments.console.lines import say
 from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.files.storage.index_files import IndexOutput
-from kafka_segments.kafka.index.formats import KAFKAS_OWN
+from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.summary import BuildSummary
 

@@ -5,8 +5,12 @@ from collections.abc import Iterator, Mapping
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.segments.format_files import Files
 from kafka_segments.kafka.broker_rules.limits import holds_too_much
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    SegmentRecovery,
+)
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire.reading import ReadInto

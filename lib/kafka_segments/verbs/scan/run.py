@@ -26,7 +26,7 @@ from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.publishing import remove_folder
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.index.log import RecoveryMode
+from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.verbs.scan.decide import folding as decide_folding
 from kafka_segments.verbs.scan.decide.plan import SCAN
 from kafka_segments.verbs.scan.entry_files import EntryParts, make_folders

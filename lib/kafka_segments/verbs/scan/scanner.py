@@ -11,12 +11,12 @@ from kafka_segments.files.storage.files import OpenSegment, first_line, place
 from kafka_segments.files.storage.files_ahead import FilesInTurn
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.permissions import is_forbidden
-from kafka_segments.kafka.index.first_look import FirstLook
-from kafka_segments.kafka.index.formats import KAFKAS_OWN
-from kafka_segments.kafka.index.index_format import IndexFormat
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import FULL, INDEX, RecoveryOptions
-from kafka_segments.kafka.index.segment import Damage, DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
+from kafka_segments.kafka.index.formats.index_format import IndexFormat
+from kafka_segments.kafka.index.segment.first_look import FirstLook
+from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import FULL, INDEX, RecoveryOptions
 from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX
 from kafka_segments.kafka.wire.tiered_names import tiered_log_of
 from kafka_segments.verbs.scan.first_looks import FirstLooks, Looked

@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql.types import LongType, StringType, StructField
 
 from kafka_segments.engine.tables.catalog import OFFSET_RANGES, SEGMENTS
-from kafka_segments.kafka.index.first_look import FirstLook
-from kafka_segments.kafka.index.recovery_options import FULL
-from kafka_segments.kafka.index.segment import Ranges, SegmentRecovery
+from kafka_segments.kafka.index.segment.first_look import FirstLook
+from kafka_segments.kafka.index.segment.recovered_segment import Ranges, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery_options import FULL
 from kafka_segments.kafka.wire import batches
 from kafka_segments.verbs.scan.scanner import Scanned
 

@@ -16,7 +16,7 @@ from kafka_segments.engine.spark.packing import TellRead
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.nested import to_nested
 from kafka_segments.files.segments.format_files import Around
-from kafka_segments.kafka.index.formats import FOREIGN_SUFFIXES
+from kafka_segments.kafka.index.formats.by_name import FOREIGN_SUFFIXES
 from kafka_segments.verbs.scan.entry_files import EntryFiles
 from kafka_segments.verbs.scan.first_looks import Looked, LooksAtOnce
 from kafka_segments.verbs.scan.scanner import Scanned, ScanOptions, SegmentScanner, in_turn

@@ -19,9 +19,9 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.nested import from_nested
 from kafka_segments.files.storage.index_files import IndexPublisher
 from kafka_segments.files.storage.uris import split_below
-from kafka_segments.kafka.index.log import RecoveryMode, SegmentVerdict
-from kafka_segments.kafka.index.producer_summary import ProducerSummary
-from kafka_segments.kafka.index.segment import DamageKind, SegmentSummary
+from kafka_segments.kafka.index.log.loading import RecoveryMode, SegmentVerdict
+from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentSummary
 from kafka_segments.kafka.wire.checkpoints import EpochStart
 from kafka_segments.verbs.scan.decide.folding import fold_order
 from kafka_segments.verbs.scan.folded_log import FoldedLog, FoldedSegment, FoldOptions

@@ -156,7 +156,7 @@ def _rules(
     damaged: str,
     **_: Any,
 ) -> "MigrationRules":
-    from kafka_segments.kafka.index.kip33_index import WithoutTimestamps  # noqa: PLC0415
+    from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules  # noqa: PLC0415
 
     rule = "empty" if time_index == _RULES[0] else time_index

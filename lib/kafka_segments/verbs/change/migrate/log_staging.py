@@ -19,11 +19,11 @@ from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.files.storage.folder_exchange import check_exchange
 from kafka_segments.files.storage.local_folder import as_text, is_text
 from kafka_segments.files.storage.manifests import write_manifest
-from kafka_segments.kafka.index.log import LoadOptions
-from kafka_segments.kafka.index.log_load import LogLoad
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.transactions import encode_transaction_index
+from kafka_segments.kafka.index.log.load import LogLoad
+from kafka_segments.kafka.index.log.loading import LoadOptions
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.kafka.wire.names import (
     LOG_SUFFIX,

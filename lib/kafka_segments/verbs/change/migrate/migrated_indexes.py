@@ -4,9 +4,9 @@ from pathlib import Path
 
 from kafka_segments.files.segments.format_files import Around, FormatFiles
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.kafka.index.kip33_index import Kip33Format, WithoutTimestamps
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.segment import SegmentRecovery
+from kafka_segments.kafka.index.formats.kip33_index import Kip33Format, WithoutTimestamps
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.change.migrate.planned_segment import PlannedSegment
 

@@ -12,9 +12,9 @@ from kafka_segments.errors import SetAsideError
 from kafka_segments.files.segments.conversion import ConversionOptions
 from kafka_segments.files.segments.format_files import Around
 from kafka_segments.files.storage.manifests import first_error
-from kafka_segments.kafka.index.kip33_index import WithoutTimestamps
-from kafka_segments.kafka.index.log import DEFAULT_EXPIRATION_MS
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
+from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.staged_log import StagedLog
 

@@ -12,7 +12,7 @@ from kafka_segments.files.storage.durable_files import durable_file, own_like, w
 from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.files.storage.manifests import Manifest, read_manifest, write_manifest
 from kafka_segments.files.storage.plain_files import check_folder, plain_status
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.wire.moments import mtime_text
 from kafka_segments.kafka.wire.names import (
     LOG_SUFFIX,

@@ -14,8 +14,8 @@ from kafka_segments.files.storage.files import (
     read_if_there,
 )
 from kafka_segments.files.storage.index_files import MOST_INDEX_BYTES
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.segment import DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
 from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX

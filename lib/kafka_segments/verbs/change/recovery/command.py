@@ -3,8 +3,9 @@
 import click
 
 from kafka_segments.console.strict_options import Group
-from kafka_segments.verbs.change.recovery.command_forecast import forecast
-from kafka_segments.verbs.change.recovery.command_kit import apply, kit, rollback
+from kafka_segments.verbs.change.recovery.apply.command import apply, rollback
+from kafka_segments.verbs.change.recovery.forecast.command import forecast
+from kafka_segments.verbs.change.recovery.kit.command import kit
 
 
 @click.group(cls=Group)

@@ -23,7 +23,7 @@ from kafka_segments.files.storage.links import links_into
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.index.transactions import ends_below
+from kafka_segments.kafka.index.segment.transaction_index import ends_below
 from kafka_segments.kafka.wire.checkpoints import BOOTSTRAP
 from kafka_segments.kafka.wire.names import (
     LOG_SUFFIX,

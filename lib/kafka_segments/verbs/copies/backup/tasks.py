@@ -10,7 +10,7 @@ from kafka_segments.engine.spark.few_rows import map_few
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.kafka.index.splitting import shifted
+from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.verbs.copies.divergence.log_files import open_sized

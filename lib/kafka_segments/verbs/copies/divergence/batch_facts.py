@@ -5,9 +5,9 @@ from contextlib import ExitStack
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
-from kafka_segments.kafka.index.markers import decode_marker, read_marker
-from kafka_segments.kafka.index.producer_batches import COMMIT, UNUSUAL
-from kafka_segments.kafka.index.splitting import shifted
+from kafka_segments.kafka.index.segment.markers import decode_marker, read_marker
+from kafka_segments.kafka.index.segment.producer_batches import COMMIT, UNUSUAL
+from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto

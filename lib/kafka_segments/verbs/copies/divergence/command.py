@@ -17,12 +17,12 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Command, Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
-from kafka_segments.verbs.copies.divergence.command_elect import elect
-from kafka_segments.verbs.copies.divergence.command_mirror import mirror
-from kafka_segments.verbs.copies.divergence.command_repair import repair
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
+from kafka_segments.verbs.copies.divergence.elect.command import elect
+from kafka_segments.verbs.copies.divergence.mirror.command import mirror
 from kafka_segments.verbs.copies.divergence.policy_options import load_policies
+from kafka_segments.verbs.copies.divergence.repair.command import repair
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
 FULL, HEADERS, RECORDS = "full", "headers", "records"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
-from kafka_segments.kafka.index.splitting import shifted
+from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto

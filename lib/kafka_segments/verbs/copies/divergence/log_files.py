@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.kafka.index.splitting import shifted
+from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto

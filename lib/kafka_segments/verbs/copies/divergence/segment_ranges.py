@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from kafka_segments.kafka.index import offset_ranges as ranges
-from kafka_segments.kafka.index.range_digests import RangeFold
-from kafka_segments.kafka.index.segment import Ranges
+from kafka_segments.kafka.index.segment import offset_ranges as ranges
+from kafka_segments.kafka.index.segment.range_digests import RangeFold
+from kafka_segments.kafka.index.segment.recovered_segment import Ranges
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.copies.divergence.decide.copies import CopyDamage
 from kafka_segments.verbs.copies.divergence.sound_batches import SoundBatches, Stretch

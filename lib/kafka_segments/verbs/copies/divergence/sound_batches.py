@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.kafka.index.offset_ranges import find_header
-from kafka_segments.kafka.index.splitting import shifted
+from kafka_segments.kafka.index.segment.offset_ranges import find_header
+from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto

@@ -22,9 +22,9 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.moments import parse_point
-from kafka_segments.verbs.find.internals.command_groups import groups
-from kafka_segments.verbs.find.internals.command_tier import tier
-from kafka_segments.verbs.find.search.command_options import log_options
+from kafka_segments.verbs.find.internals.groups.command import groups
+from kafka_segments.verbs.find.internals.tier.command import tier
+from kafka_segments.verbs.find.internals.transactions.command import transactions
 
 _METADATA = ("metadata_configs", "metadata_partitions")
 
@@ -56,9 +56,6 @@ def internals() -> None:
 
     Without a subcommand it reads: `internals read --help` has the options.
     """
-
-
-internals.add_command(tier)
 
 
 @internals.command(cls=Command)
@@ -179,38 +176,5 @@ def _changed(
     return ExitStatus.DONE
 
 
-@internals.command(cls=Command, reads=("segments", "logs", "internal_records"))
-@log_options()
-def transactions(**options: Any) -> None:
-    """Say which transactions are open, since when, and whether anything will end them.
-
-    It compares what `build` found open in the logs with the transaction coordinator's own log. An
-    open transaction holds back the last stable offset: consumers that read committed records wait
-    there, and so does compaction. Exit status 1: the coordinator does not know of a transaction, so
-    that it hangs, the timeout of one has passed, or not all of the coordinator's log was read.
-    """
-    run(lambda: _transactions(**options), verbose=options["verbose"])
-
-
-def _transactions(
-    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
-) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.verbs.find.internals.report import print_transactions  # noqa: PLC0415
-    from kafka_segments.verbs.find.internals.run_transactions import (  # noqa: PLC0415
-        TransactionsOptions,
-        run_transactions,
-    )
-    from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
-
-    del verbose
-    now = clock() if now_ms is None else now_ms
-    asked = TransactionsOptions(
-        absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now
-    )
-    with verb_session("internals transactions", warehouse=asked.warehouse) as verb:
-        found = print_transactions(run_transactions(verb.spark, asked, verb.caches), output)
-    return ExitStatus.FINDINGS if found else ExitStatus.DONE
-
-
-internals.add_command(groups)
+for _command in (groups, tier, transactions):
+    internals.add_command(_command)

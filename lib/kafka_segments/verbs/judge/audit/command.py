@@ -64,7 +64,7 @@ def _audit(
     from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.kafka.broker_rules.versions import parse_version  # noqa: PLC0415
-    from kafka_segments.kafka.index.recovery_options import RecoveryOptions  # noqa: PLC0415
+    from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.run import AuditOptions, run_audit  # noqa: PLC0415
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kafka_segments.kafka.broker_rules.gaps import told_gap
-from kafka_segments.kafka.index.segment import DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
 from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, Effect
 from kafka_segments.verbs.judge.audit.decide.judgement import (
     LOG,

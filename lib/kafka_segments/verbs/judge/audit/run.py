@@ -24,7 +24,7 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.judge.audit.decide.chosen_files import choose_folders, choose_segments
 from kafka_segments.verbs.judge.audit.decide.tiered_breaks import decide_breaks
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, audit_segments

@@ -23,9 +23,9 @@ from kafka_segments.files.storage.files import (
     place,
 )
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.kafka.wire.tiered_names import tiered_log_of
 from kafka_segments.verbs.judge.audit.decide.consequences import SegmentState, why_recovered

@@ -14,8 +14,8 @@ from kafka_segments.engine.spark.few_rows import map_few
 from kafka_segments.engine.spark.local_rows import frame_of_rows, rows_in_driver
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.segment import SegmentSummary
-from kafka_segments.kafka.index.segment_fold import SegmentFold
+from kafka_segments.kafka.index.log.segment_fold import SegmentFold
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentSummary
 from kafka_segments.verbs.judge.audit.decide.consequences import SegmentState
 from kafka_segments.verbs.judge.audit.decide.judgement import Judgement
 from kafka_segments.verbs.judge.audit.decide.tiered import consequence_anywhere

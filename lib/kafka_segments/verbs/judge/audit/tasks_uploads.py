@@ -6,7 +6,7 @@ from kafka_segments.files.folders.tiered_folder import Role, sort_objects
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.kafka.broker_rules.start_beside import LogAtStart
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.segment import SegmentRecovery
+from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.kafka.wire.names import file_name
 from kafka_segments.kafka.wire.tiered_names import (

@@ -10,10 +10,13 @@ from pyarrow import fs
 from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.files.storage.files import Place, open_segment, place
 from kafka_segments.files.storage.read_ahead import read_range
-from kafka_segments.kafka.index.index_ends import RangedFile, count_filled
-from kafka_segments.kafka.index.recovery import SegmentRecoverer
-from kafka_segments.kafka.index.recovery_options import RecoveryOptions
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.kafka.index.segment.index_ends import RangedFile, count_filled
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+)
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.verbs.judge.roll.decide.rules import IndexSource
 

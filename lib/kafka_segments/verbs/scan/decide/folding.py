@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.verbs.scan.decide.plan import SCAN
 
 _CHECK = 0  # the step of a producer without transactions

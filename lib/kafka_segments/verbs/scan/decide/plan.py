@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import file_path
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
-from kafka_segments.kafka.index.recovery_options import INDEX
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery_options import INDEX
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
 GONE, KNOWN = "gone", "known"

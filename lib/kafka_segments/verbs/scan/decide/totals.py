@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.findings import is_finding
-from kafka_segments.kafka.index.recovery_options import INDEX
-from kafka_segments.kafka.index.segment import DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+from kafka_segments.kafka.index.segment.recovery_options import INDEX
 from kafka_segments.verbs.scan.decide.folding import has_transactions
 
 

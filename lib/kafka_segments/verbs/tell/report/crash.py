@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.verbs.change.recovery.decide.tables import decide_logs, sum_by_dir
-from kafka_segments.verbs.change.recovery.decide.times import (
+from kafka_segments.verbs.change.recovery.forecast.decide.tables import decide_logs, sum_by_dir
+from kafka_segments.verbs.change.recovery.forecast.decide.times import (
     Costs,
     DirWork,
     LogWork,

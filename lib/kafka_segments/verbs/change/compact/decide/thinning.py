@@ -9,9 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_segments.kafka.index.offset_index import decode_offset_index, encode_offset_index
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, Entries
-from kafka_segments.kafka.index.time_index import decode_time_index, encode_time_index
+from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    Entries,
+)
+from kafka_segments.kafka.index.segment.time_index import decode_time_index, encode_time_index
 
 
 class IndexBytes(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kafka_segments.kafka.broker_rules.startup import lost_by_a_cut
-from kafka_segments.kafka.index.segment import Damage, DamageKind
+from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 
 TORN = (DamageKind.PARTIAL_BATCH, DamageKind.PREALLOCATED_TAIL, DamageKind.CORRUPT_BATCH)

@@ -17,7 +17,10 @@ from typing import NamedTuple
 
 from kafka_segments.kafka.broker_rules.limits import holds_too_much, index_limits
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.segment import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+)
 from kafka_segments.verbs.judge.audit.decide.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,

@@ -16,7 +16,7 @@ from kafka_segments.kafka.broker_rules.start_beside import (
     snapshot_fate,
 )
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.snapshots import decode_snapshot
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
 from kafka_segments.verbs.judge.audit.decide.consequences import (
     OFFLINE,

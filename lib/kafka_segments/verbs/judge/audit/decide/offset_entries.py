@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.kafka.index.segment import Entries
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.verbs.judge.audit.decide.judgement import (
     IndexKind,
     IndexVerdict,

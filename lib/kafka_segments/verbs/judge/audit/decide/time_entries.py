@@ -12,7 +12,7 @@ Source: TimeIndex.maybeAppend, LogSegment.append of the releases named.
 
 import numpy as np
 
-from kafka_segments.kafka.index.segment import Entries
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.verbs.judge.audit.decide.judgement import (
     IndexKind,
     IndexVerdict,

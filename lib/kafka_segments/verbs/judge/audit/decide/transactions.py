@@ -11,7 +11,7 @@ Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
 
 from collections.abc import Sequence
 
-from kafka_segments.kafka.index.transactions import (
+from kafka_segments.kafka.index.segment.transaction_index import (
     TRANSACTION_ENTRY_BYTES,
     AbortedTransaction,
     decode_transaction_index,

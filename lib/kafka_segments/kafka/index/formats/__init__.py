@@ -1,0 +1,1 @@
+"""The index formats that a build can write, Kafka's own and others."""

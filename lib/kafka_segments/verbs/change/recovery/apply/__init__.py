@@ -1,0 +1,1 @@
+"""``recovery apply`` and ``rollback``: a kit put in place, and taken back."""

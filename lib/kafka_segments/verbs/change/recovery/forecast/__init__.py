@@ -1,0 +1,1 @@
+"""``recovery forecast``: what a start does, loses and costs."""

@@ -1,0 +1,37 @@
+"""Forecast what a start does from the tables of a build, say one of last night's snapshot."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import forecast_dirs
+from kafka_segments.verbs.change.recovery.forecast.decide.table_logs import dirs_of
+from kafka_segments.verbs.change.recovery.forecast.decide.tables import decide_logs
+from kafka_segments.verbs.change.recovery.forecast.run import Forecast, ForecastOptions, costs_of
+
+
+def run_forecast_tables(
+    spark: SparkSession, options: ForecastOptions, *, warehouse: str
+) -> Forecast:
+    """Forecast the start of the brokers in a warehouse; the driver gets a row for each log.
+
+    Raises:
+        UsageError: the warehouse lacks the tables of a build, or has segments that are known by a
+            first look alone; or the folder to calibrate in cannot be written to.
+    """
+    tables = Warehouse(spark, warehouse)
+    log_dirs = tables.read(LOG_DIRS)
+    if options.is_killed:
+        log_dirs = log_dirs.withColumn("was_clean_shutdown", F.lit(False))
+    segments = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
+    for column, value in (("cluster", options.cluster), ("broker_id", options.broker_id)):
+        if value is not None:
+            segments = segments.where(F.col(column) == value)
+    refuse_looked_at(segments, "how many batches it has")
+    decided = segments.transform(decide_logs(tables.read(LOGS), log_dirs))
+    ordered = decided.orderBy("cluster", "broker_id", "log_dir", "topic", "partition")
+    dirs = dirs_of(ordered.collect())
+    costs = costs_of(options, [])
+    return Forecast(dirs, forecast_dirs(dirs, costs, threads=options.threads), costs)

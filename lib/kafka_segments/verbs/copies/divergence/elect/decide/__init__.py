@@ -1,0 +1,1 @@
+"""Decide which copy a partition goes on with; no files, no clock."""

@@ -1,0 +1,129 @@
+"""Weigh the replicas of each partition, in the executors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.verbs.copies.divergence.batch_facts import BatchFactsReader
+from kafka_segments.verbs.copies.divergence.decide.copies import Copy, CopyPiece
+from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
+from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
+from kafka_segments.verbs.copies.divergence.decide.overlaps import Held
+from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
+    Candidate,
+    PartitionCopies,
+    Registration,
+    Term,
+)
+from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice, advise
+from kafka_segments.verbs.copies.divergence.log_files import CopyFiles
+from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs
+
+_NUMBERS = ArrayType(IntegerType())
+_LONGS = (
+    *("lost_records", "lost_acks_all_records", "lost_committed_records", "first_lost_offset"),
+    *("torn_transactions", "damages"),
+)
+CANDIDATES = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("rank", IntegerType()),
+        StructField("broker_id", IntegerType()),
+        StructField("copy", StringType()),
+        StructField("end_offset", LongType()),
+        StructField("leader_epoch", IntegerType()),
+        StructField("is_in_isr", BooleanType()),
+        StructField("is_in_elr", BooleanType()),
+        *(StructField(name, LongType()) for name in _LONGS),
+        StructField("way", StringType()),
+        StructField("hold_back", _NUMBERS),
+        StructField("replicas", _NUMBERS),
+        StructField("absent", _NUMBERS),
+        StructField("elects_any", BooleanType()),
+    ]
+)
+
+
+def weigh_replicas(parts: DataFrame) -> Transform:
+    """Weigh the replicas of each partition; batches are read where digests of ranges differ.
+
+    A file that can no longer be read fails the run: advice by a part of the records would mislead.
+
+    Needs: rows of ``decide.frames.described`` with broker_id and what the metadata log has: isr,
+        elr, registered (the replicas), terms (array of epoch, leader, members) and elects_any
+        (unclean.leader.election.enable), and segments (rows of
+        ``decide.frames.segments_of_copies``); ``parts``: rows of ``decide.frames.unequal_parts``.
+    Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
+        give them first, empty where it is right.
+    """
+
+    def weigh(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
+        rows = copies.to_pylist()
+        parts = (Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist())
+        advice = _advice(rows, ranges_of(parts))
+        topic, partition = (value.as_py() for value in key)
+        values = [
+            {
+                "topic": topic,
+                "partition": partition,
+                "rank": number,
+                **_row(candidate),
+                "way": advice.way.value,
+                "hold_back": advice.hold_back,
+                "replicas": advice.replicas,
+                "absent": advice.absent,
+                "elects_any": rows[0]["elects_any"],
+            }
+            for number, candidate in enumerate(advice.candidates, start=1)
+        ]
+        return pa.Table.from_pylist(values, schema=to_arrow_schema(CANDIDATES))
+
+    def transform(copies: DataFrame) -> DataFrame:
+        grouped = copies.groupBy(*KEYS).cogroup(parts.groupBy(*KEYS))
+        return grouped.applyInArrow(weigh, CANDIDATES)
+
+    return transform
+
+
+def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece]]) -> Advice:
+    copies = {row["broker_id"]: copy_of(row) for row in rows}
+    described = sorted(copies.values())
+    files = CopyFiles(check_crc=False)  # what is damaged is no part of a range
+    compared = compare_log(described, ranges, files, keyed_logs(rows, check_crc=False))
+    replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
+    terms = (Term(one["epoch"], one["leader"], tuple(one["members"])) for one in rows[0]["terms"])
+    registered = Registration(replicas, isr, elr, tuple(terms), rows[0]["elects_any"])
+    with BatchFactsReader() as facts:
+        found = PartitionCopies(copies, _batches(described, ranges, files), compared)
+        return advise(registered, found, facts.of)
+
+
+def _batches(
+    copies: Sequence[Copy], ranges: Sequence[dict[str, CopyPiece]], files: CopyFiles
+) -> Held:
+    held: Held = {copy.name: [] for copy in copies}
+    for found in ranges:
+        for name, piece in found.items():
+            held[name] += files.batches(name, piece)
+    return held
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    values = candidate._asdict()
+    values["end_offset"], values["leader_epoch"] = values.pop("end"), values.pop("epoch")
+    values["first_lost_offset"] = values.pop("first_lost")
+    return values

@@ -1,0 +1,1 @@
+"""``divergence mirror``: a mirrored topic held against its source, record by record."""

@@ -1,0 +1,1 @@
+"""Match records of a mirror with its source's; no files, no clock."""

@@ -1,0 +1,1 @@
+"""``divergence repair``: one whole log made of the sound parts of copies."""

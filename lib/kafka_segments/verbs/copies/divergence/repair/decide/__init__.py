@@ -1,0 +1,1 @@
+"""Decide from which copy each part of a repaired log comes; no files, no clock."""

@@ -1,0 +1,1 @@
+"""``internals groups``: consumer and share groups by their own topics' records."""

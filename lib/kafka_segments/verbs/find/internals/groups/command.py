@@ -1,0 +1,74 @@
+"""``internals groups``: whether ``__consumer_offsets`` loads, and what room its groups take."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import (
+    ExitStatus,
+    kafka_version_option,
+    output_option,
+    run,
+    verbose_option,
+    with_options,
+)
+from kafka_segments.console.strict_options import INT, Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
+from kafka_segments.kafka.broker_rules.group_records import OLDEST
+
+
+@click.command(cls=Command, reads=("internal_records",))
+@with_options(
+    click.option(
+        "--warehouse",
+        required=True,
+        metavar="URI",
+        shell_complete=complete_folder,
+        help="Root of the tables of `internals`.",
+    ),
+    kafka_version_option(f"The release whose group coordinator is to read it, {OLDEST} or later"),
+    click.option(
+        "--new-coordinator",
+        is_flag=True,
+        help="Let 3.7 to 3.9 run the coordinator of KIP-848, which 4.0 and later run always.",
+    ),
+    click.option("--group", "groups", multiple=True, help="Only this group; repeatable."),
+    click.option("--cluster", help="Only this cluster's logs."),
+    click.option("--broker-id", type=INT, help="Only this broker's logs."),
+    output_option(),
+    verbose_option,
+)
+def groups(**options: Any) -> None:
+    """Say whether each partition of __consumer_offsets loads, and what room its groups take.
+
+    It prints a row for each partition on each broker, and one for each group in it: records and
+    bytes, how many of them are live, and how many compaction could remove. Exit status 1: a
+    partition does not load, or not all of its records.
+    """
+    run(lambda: _groups(**options), verbose=options["verbose"])
+
+
+def _groups(
+    *,
+    warehouse: str,
+    kafka_version: str,
+    new_coordinator: bool,
+    groups: tuple[str, ...],
+    cluster: str | None,
+    broker_id: int | None,
+    output: str,
+    verbose: bool,
+) -> int:
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.kafka.broker_rules.group_records import group_record_rules  # noqa: PLC0415
+    from kafka_segments.kafka.broker_rules.versions import parse_version  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.groups.report import print_groups  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.groups.run import GroupsOptions, run_groups  # noqa: PLC0415
+
+    del verbose
+    version = parse_version(kafka_version, oldest=OLDEST)
+    rules = group_record_rules(version, is_new_coordinator=new_coordinator)
+    asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)
+    with verb_session("internals groups", warehouse=asked.warehouse) as verb:
+        found = print_groups(run_groups(verb.spark, asked), output)
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -1,0 +1,1 @@
+"""States of groups from records of __consumer_offsets; no files, no clock."""

@@ -1,0 +1,131 @@
+"""Decide whether ``__consumer_offsets`` loads on a release, and what room its groups take.
+
+Each replica is judged by itself, because each may become the coordinator's.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.tables.internal_current import is_control
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
+from kafka_segments.kafka.messages.records import UNKNOWN
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.decide.rows import is_finding
+from kafka_segments.verbs.find.internals.groups.decide.records import (
+    LIVE,
+    SUPERSEDED,
+    TOMBSTONE,
+    with_fates,
+    with_sizes,
+)
+from kafka_segments.verbs.find.internals.groups.decide.states import live_values, with_group_states
+
+LOADS, SKIPS, FAILS, DAMAGED = "loads", "skips", "fails", "damaged"
+_BY_HARM = (LOADS, SKIPS, FAILS, DAMAGED)
+_STATE = {"group_type": "string", "group_state": "string", "members": "long"}
+
+
+def decide_groups(rules: GroupRecordRules) -> Transform:
+    """Decide for each partition of ``__consumer_offsets`` if it loads, and sum up what is in it.
+
+    Needs: rows of ``internal_records``.
+    Gives: the log's keys, group_id (null: the row is of the whole partition), group_type (null:
+        there is no such group, though records are left), group_state, members; load (the worst of
+        its records), refused_records (which the release does not read), first_refused_offset,
+        reason (of that one); records, live_records, superseded_records, tombstones; bytes,
+        live_bytes, superseded_bytes, tombstone_bytes, cleanable_bytes (of superseded records and
+        tombstones outside the active segment). The bytes of a partition include control
+        records and what cannot be read.
+    """
+
+    def transform(records: DataFrame) -> DataFrame:
+        rows = (
+            records.where(F.col("topic") == OFFSETS_TOPIC)
+            .transform(judge_records(rules))
+            .transform(with_sizes)
+            .transform(with_fates)
+        )
+        sums = _sums()
+        no_group = {name: F.lit(None).cast(kind) for name, kind in _STATE.items()}
+        whole = rows.groupBy(*LOG_KEYS).agg(*(sum_.alias(name) for name, sum_ in sums.items()))
+        whole = whole.withColumns({"group_id": F.lit(None).cast("string"), **no_group})
+        groups = (
+            rows.where(F.col("group_id").isNotNull())
+            .groupBy(*LOG_KEYS, "group_id")
+            .agg(*(sum_.alias(name) for name, sum_ in sums.items()), *live_values())
+            .transform(with_group_states)
+        )
+        return groups.unionByName(whole).select(*LOG_KEYS, "group_id", *_STATE, *sums)
+
+    return transform
+
+
+def judge_records(rules: GroupRecordRules) -> Transform:
+    """Add to each row what the group coordinator of a release does with it.
+
+    1. What cannot be read of a file is *damaged*: it depends on more whether a broker truncates
+       it, fails at it or takes it as it is. A last batch that is still being written is no damage.
+    2. The coordinator *skips* a record of a type that the release does not know, or *fails* at it,
+       as the release does.
+    3. It *fails* at a record whose value has a version that it does not know, or whose bytes do
+       not fit. Tombstones have no value; control records are passed over.
+    4. It *loads* all others.
+
+    Needs: rows of ``internal_records`` of ``__consumer_offsets``.
+    Gives: the same, and load, reason (null: it loads).
+    Source: CoordinatorLoaderImpl; GroupMetadataManager.doLoadGroupsAndOffsets.
+    """
+    versions = F.create_map(
+        *(F.lit(number) for pair in rules.last_versions.items() for number in pair)
+    )
+    last = F.try_element_at(versions, F.col("key_version"))
+    is_lost = F.col("kind").isNull()
+    is_unknown = F.col("key_version").isNotNull() & last.isNull()
+    is_too_new = F.col("value_version").isNotNull() & ~F.col("value_version").between(0, last)
+    load = (
+        F.when(is_lost, F.when(is_finding(), DAMAGED).otherwise(LOADS))
+        .when(is_control(), LOADS)
+        .when(is_unknown, SKIPS if rules.skips_unknown else FAILS)
+        .when(is_too_new | F.col("problem").isNotNull(), FAILS)
+        .otherwise(LOADS)
+    )
+    name = F.when(F.col("kind") == UNKNOWN, F.lit("the record")).otherwise(F.col("kind"))
+    unknown = F.format_string("%s is of type %d, which is not known", name, "key_version")
+    known = F.format_string("%s has version %d, 0 to %d are known", name, "value_version", last)
+    reason = F.when(is_unknown, unknown).when(is_too_new, known).otherwise(F.col("problem"))
+
+    def transform(records: DataFrame) -> DataFrame:
+        judged = records.withColumn("load", load)
+        why = F.when(is_lost, F.col("problem")).otherwise(reason)
+        return judged.withColumn("reason", F.when(F.col("load") != LOADS, why))
+
+    return transform
+
+
+def _sums() -> dict[str, Column]:
+    fate = F.col("fate")
+    is_refused = F.col("load") != LOADS
+    is_dead = fate.isin(SUPERSEDED, TOMBSTONE)
+    place = F.when(is_refused, F.struct(F.coalesce("offset", "base_offset"), "file", "row"))
+    harm = F.array_position(F.array(*map(F.lit, _BY_HARM)), F.col("load"))
+    return {
+        "load": F.element_at(F.array(*map(F.lit, _BY_HARM)), F.max(harm).cast("int")),
+        "refused_records": F.count_if(is_refused),
+        "first_refused_offset": F.min(F.when(is_refused, F.col("offset"))),
+        "reason": F.min_by("reason", place),
+        "records": F.count("fate"),
+        "live_records": F.count_if(fate == LIVE),
+        "superseded_records": F.count_if(fate == SUPERSEDED),
+        "tombstones": F.count_if(fate == TOMBSTONE),
+        "bytes": _bytes_of(F.lit(True)),
+        "live_bytes": _bytes_of(fate == LIVE),
+        "superseded_bytes": _bytes_of(fate == SUPERSEDED),
+        "tombstone_bytes": _bytes_of(fate == TOMBSTONE),
+        "cleanable_bytes": _bytes_of(is_dead & ~F.col("is_active")),
+    }
+
+
+def _bytes_of(condition: Column) -> Column:
+    sum_ = F.sum(F.when(condition, F.col("record_bytes")))
+    return F.round(F.coalesce(sum_, F.lit(0.0))).cast("long")

@@ -1,0 +1,82 @@
+"""Groups: whether ``__consumer_offsets`` loads on a release, and what room its groups take."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.group_offsets import (
+    groups_not_known,
+    offsets_read,
+    unread_partitions,
+)
+from kafka_segments.engine.tables.missing import require_values
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
+
+
+@dataclass(frozen=True)
+class GroupsOptions:
+    """Which groups of a warehouse are asked for, and which coordinator reads them.
+
+    ``warehouse`` is an absolute URI.
+
+    ``cluster`` and ``broker_id``: only logs of these; None: all. ``groups``: rows of these groups
+    beside the rows of whole partitions; empty: of all groups.
+    """
+
+    warehouse: str
+    rules: GroupRecordRules
+    cluster: str | None = None
+    broker_id: int | None = None
+    groups: tuple[str, ...] = ()
+
+
+def run_groups(spark: SparkSession, options: GroupsOptions) -> DataFrame:
+    """Return a row for each partition and each group: the columns of ``decide_groups``.
+
+    Raises:
+        UsageError: the tables have no records of the group coordinator, or none of what is asked
+            for.
+    """
+    tables = Warehouse(spark, options.warehouse)
+    records = tables.read(INTERNAL_RECORDS)
+    asked = records.where(F.col("topic") == OFFSETS_TOPIC)
+    if asked.isEmpty():
+        raise UsageError(
+            f"{options.warehouse} has no records of {OFFSETS_TOPIC}: run `kafka-segments internals"
+            " --source` on the log directories of the brokers that have it"
+        )
+    for whose, value in (("cluster", options.cluster), ("broker_id", options.broker_id)):
+        if value is not None:
+            what = f"records of {OFFSETS_TOPIC} of {whose.removesuffix('_id')}"
+            require_values(options.warehouse, what, (value,), asked.select(whose))
+            asked = asked.where(F.col(whose) == value)
+    rows = asked.transform(decide_groups(options.rules))
+    if options.broker_id is None:
+        of_logs = asked.groupBy("cluster", "broker_id", "log_dir", "partition").agg(
+            F.min("base_offset").alias("_first")
+        )
+        logs = of_logs.groupBy("cluster", "partition").agg(
+            F.min("_first").alias("log_start_offset"), F.lit(None).cast("string").alias("doubt")
+        )
+        tell_not_known(
+            unread_partitions(
+                tables,
+                logs,
+                cluster=options.cluster,
+                groups=options.groups,
+                is_named_alone=True,
+            )
+        )
+    if not options.groups:
+        return rows
+    known = {row["group_id"] for row in rows.select("group_id").distinct().collect()} - {None}
+    read = offsets_read(tables, asked)
+    tell_not_known(groups_not_known(options.warehouse, options.groups, known, read))
+    return rows.where(F.col("group_id").isNull() | F.col("group_id").isin(*options.groups))

@@ -1,0 +1,163 @@
+"""``internals tier``: compare what the cluster announced of tiered storage with its objects."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.early import require_tables
+from kafka_segments.console.options import (
+    ExitStatus,
+    clock,
+    follow_links_option,
+    now_ms_option,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import INT, Command, complete_folder
+from kafka_segments.console.verb_session import verb_session
+from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.errors import UsageError
+
+GRACE_MS = 3_600_000
+CHECKS = ("names", "manifests", "headers")
+
+
+@click.command(cls=Command)
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="A folder of the tier; repeatable. Without it no objects are looked at.",
+)
+@click.option(
+    "--warehouse",
+    required=True,
+    metavar="URI",
+    shell_complete=complete_folder,
+    help="Root of the tables of `internals read`, and of `build` for the local logs.",
+)
+@click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable.")
+@click.option("--cluster", help="Only this cluster's segments; needed where there are several.")
+@click.option(
+    "--check",
+    type=click.Choice(CHECKS),
+    default="manifests",
+    show_default=True,
+    help="How far objects are read: names and sizes, the manifests of Aiven's plugin too, or the"
+    " headers of all batches besides.",
+)
+@click.option(
+    "--grace-ms",
+    type=INT,
+    default=GRACE_MS,
+    show_default=True,
+    help="A copy or deletion that began less than this ago may still be under way.",
+)
+@click.option(
+    "--not-copied", is_flag=True, help="Print the local offsets that no copy has that is served."
+)
+@click.option(
+    "--rebuild",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write records, as lines of JSON, that announce the segments that no record claims. FILE"
+    " must not exist; nothing is sent to Kafka.",
+)
+@click.option(
+    "--metadata-partitions",
+    type=click.IntRange(1, 2**31 - 1),
+    metavar="N",
+    help="With --rebuild: partitions of __remote_log_metadata; default: as the tables say.",
+)
+@follow_links_option
+@click.option("--dry-run", is_flag=True, help="Write neither table nor FILE.")
+@now_ms_option
+@output_option()
+@verbose_option
+def tier(**options: Any) -> None:
+    """Compare what the cluster announced of remote segments with the objects of the tier.
+
+    The last update in __remote_log_metadata gives a segment its state. Findings are orphans, copies
+    and deletions that never finished, segments that are announced and missing, objects that
+    contradict the records, and copies by deposed leaders. The rows go to table remote_segments.
+    Exit status 1: there are findings.
+    """
+    run(lambda: _tier(**options), verbose=options["verbose"])
+
+
+def _tier(
+    *,
+    sources: tuple[str, ...],
+    warehouse: str,
+    topics: tuple[str, ...],
+    cluster: str | None,
+    check: str,
+    grace_ms: int,
+    not_copied: bool,
+    rebuild: Path | None,
+    metadata_partitions: int | None,
+    follow_links: bool,
+    dry_run: bool,
+    now_ms: int | None,
+    output: str,
+    **_: Any,
+) -> int:
+    _refuse(sources, rebuild, not_copied=not_copied)
+    if rebuild is None:  # lost records are rebuilt without any
+        require_tables(warehouse, ("internal_records",))
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.tier.decide.objects import rebuildable  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.tier.report import (  # noqa: PLC0415
+        print_gaps,
+        print_rebuilt,
+        print_tier,
+        print_unseen,
+    )
+    from kafka_segments.verbs.find.internals.tier.run import (  # noqa: PLC0415
+        TierOptions,
+        known_gaps,
+        partitions_of_topic,
+        run_tier,
+        write_rebuilt,
+    )
+
+    asked = TierOptions(
+        warehouse=absolute_uri(warehouse),
+        sources=tuple(map(absolute_uri, sources)),
+        check=check,
+        now_ms=clock() if now_ms is None else now_ms,
+        grace_ms=grace_ms,
+        topics=topics,
+        cluster=cluster,
+        follow_links=follow_links,
+        is_dry=rebuild is not None or keeps_nothing(absolute_uri(warehouse), dry_run=dry_run),
+    )
+    with verb_session("internals tier", warehouse=asked.warehouse) as verb:
+        if rebuild is not None and metadata_partitions is None:
+            metadata_partitions = partitions_of_topic(verb.spark, asked.warehouse)
+        found = run_tier(verb.spark, asked, verb.caches, needs_records=rebuild is None)
+        if rebuild is not None:
+            segments = found.objects.transform(rebuildable)
+            if not dry_run:
+                write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
+            findings = print_rebuilt(found.objects, segments, output) + print_unseen(found)
+        elif not_copied:
+            findings = print_gaps(known_gaps(found), output) + print_unseen(found)
+        else:
+            findings = print_tier(found, output) + print_unseen(found)
+    return ExitStatus.FINDINGS if findings else ExitStatus.DONE
+
+
+def _refuse(sources: tuple[str, ...], rebuild: Path | None, *, not_copied: bool) -> None:
+    if rebuild is None:
+        return
+    if not sources:
+        raise UsageError("--rebuild makes records of the tier's objects: name its --source")
+    if not_copied:
+        raise UsageError("--rebuild and --not-copied print different things: leave one out")
+    if rebuild.exists():
+        raise UsageError(f"--rebuild {rebuild}: the file is there already; name another")

@@ -1,0 +1,1 @@
+"""States of remote segments, and what contradicts them; no files, no clock."""

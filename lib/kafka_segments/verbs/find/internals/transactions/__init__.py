@@ -1,0 +1,1 @@
+"""``internals transactions``: open transactions, and whether anything ends them."""

@@ -1,0 +1,44 @@
+"""``internals transactions``: which transactions are open, and whether anything ends them."""
+
+from typing import Any
+
+import click
+
+from kafka_segments.console.options import ExitStatus, clock, run
+from kafka_segments.console.strict_options import Command
+from kafka_segments.console.verb_session import verb_session
+from kafka_segments.verbs.find.search.command_options import log_options
+
+
+@click.command(cls=Command, reads=("segments", "logs", "internal_records"))
+@log_options()
+def transactions(**options: Any) -> None:
+    """Say which transactions are open, since when, and whether anything will end them.
+
+    It compares what `build` found open in the logs with the transaction coordinator's own log. An
+    open transaction holds back the last stable offset: consumers that read committed records wait
+    there, and so does compaction. Exit status 1: the coordinator does not know of a transaction, so
+    that it hangs, the timeout of one has passed, or not all of the coordinator's log was read.
+    """
+    run(lambda: _transactions(**options), verbose=options["verbose"])
+
+
+def _transactions(
+    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
+) -> int:
+    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.transactions.report import print_transactions  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.transactions.run import (  # noqa: PLC0415
+        TransactionsOptions,
+        run_transactions,
+    )
+    from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
+
+    del verbose
+    now = clock() if now_ms is None else now_ms
+    asked = TransactionsOptions(
+        absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now
+    )
+    with verb_session("internals transactions", warehouse=asked.warehouse) as verb:
+        found = print_transactions(run_transactions(verb.spark, asked, verb.caches), output)
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

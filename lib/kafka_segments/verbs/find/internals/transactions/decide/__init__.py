@@ -1,0 +1,1 @@
+"""Judge open transactions by the coordinator's log; no files, no clock."""

@@ -1,0 +1,156 @@
+"""Open transactions: compare what the logs have open with the transaction coordinator's log."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOGS,
+    METADATA_CONFIGS,
+    METADATA_TOPICS,
+    SEGMENTS,
+)
+from kafka_segments.engine.tables.cluster_names import lines_of_clusters
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.findings import is_finding
+from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.known_replicas import (
+    known_replicas,
+    named_partitions,
+    without_log,
+)
+from kafka_segments.engine.tables.replicas import PARTITION
+from kafka_segments.errors import UsageError
+from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
+from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.verbs.find.internals.transactions.decide.state_logs import (
+    judge_state_logs,
+    sum_up_replicas,
+    unread_lines,
+)
+from kafka_segments.verbs.find.internals.transactions.decide.transactions import (
+    ask_for_first,
+    coordinators_say,
+    decide_transactions,
+    with_cleanup_policy,
+    with_first_times,
+    with_held_bytes,
+    with_log_doubts,
+    with_producers,
+)
+from kafka_segments.verbs.find.search.decide.logs import open_transactions
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.verbs.find.search.tasks import find_first_records
+
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class TransactionsOptions:
+    """Of which logs of a warehouse, an absolute URI, open transactions are asked for.
+
+    ``now_ms`` is the run's clock.
+    """
+
+    warehouse: str
+    choice: LogChoice
+    now_ms: int
+
+
+def run_transactions(
+    spark: SparkSession, options: TransactionsOptions, caches: ExitStack
+) -> DataFrame:
+    """Return the transactions that are open: the columns of ``decide_transactions``.
+
+    One replica of each partition is looked at. What of the coordinator's log was not read is told,
+    and which partitions that the metadata names have no log in the tables.
+
+    Raises:
+        UsageError: the tables have no records of the transaction coordinator.
+        LookedAtError: a segment is known by a first look alone.
+    """
+    warehouse = Warehouse(spark, options.warehouse)
+    records = warehouse.read(INTERNAL_RECORDS)
+    if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
+        raise UsageError(
+            f"{options.warehouse} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
+            " internals --source` on the log directories of the brokers that have it"
+        )
+    also = ("producers", "transaction_steps", *READING)
+    tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
+    doubt = F.col("doubt").alias("log_doubt")
+    replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset", doubt)
+    segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
+    refuse_looked_at(segments, "which transactions are open")
+    asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
+    opened = (
+        find_first_records(asked)
+        .transform(with_first_times)
+        .transform(with_producers(segments))
+        .transform(with_held_bytes(segments))
+        .transform(_with_cleanup_policy(warehouse))
+    )
+    damaged = segments.where(is_finding()).select(*LOG_KEYS, F.col("path").alias("damaged"))
+    opened = opened.transform(with_log_doubts(replicas, damaged))
+    says = records.transform(coordinators_say(known_replicas(warehouse)))
+    judged = _judged(spark, options, records, caches)
+    tell_not_known(unread_lines(row.asDict() for row in judged.collect()))
+    tell_not_known(_without_log(warehouse, options.choice, replicas))
+    return opened.transform(decide_transactions(says, judged, now_ms=options.now_ms))
+
+
+def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> list[str]:
+    """Return a line of each cluster for the partitions of which no log was read."""
+    named = named_partitions(tables)
+    if named is None or choice.broker_id is not None:  # a broker has not all partitions
+        return []
+    asked = choice.condition() & (F.col("topic") != TRANSACTIONS_TOPIC)
+    lacking = without_log(named.where(asked), replicas)
+    lines = (
+        (
+            cluster,
+            f"not known: {first_of(names, _MOST_NAMED)}: no log was read: transactions that are"
+            " open there are missing here; add the disk of a broker that has it as --source of"
+            " `kafka-segments build --internals`",
+        )
+        for cluster, names in lacking.items()
+    )
+    clusters = {row["cluster"] for row in named.select("cluster").distinct().collect()}
+    return lines_of_clusters(lines, clusters if choice.cluster is None else {choice.cluster})
+
+
+def _judged(
+    spark: SparkSession, options: TransactionsOptions, records: DataFrame, caches: ExitStack
+) -> DataFrame:
+    """Say of each partition of the coordinator's log whether it was read: ``judge_state_logs``."""
+    warehouse = Warehouse(spark, options.warehouse)
+    choice = LogChoice(topics=(TRANSACTIONS_TOPIC,), cluster=options.choice.cluster)
+    cleaned = warehouse.read(LOGS, (*LOG_KEYS, "cleaner_offset"))
+    logs = LogTables(spark, options.warehouse, choice, caches).replicas()
+    replicas = logs.join(cleaned, list(LOG_KEYS), how="left")
+    files = (*SEGMENT_KEYS, "size_bytes", "last_modified_ms", "vanished_at")
+    segments = warehouse.read(SEGMENTS, files).where("vanished_at IS NULL")
+    of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC)
+    read = replicas.transform(sum_up_replicas(segments, of_state))
+    named = named_partitions(warehouse)
+    if named is None:
+        named = replicas.select(*PARTITION).limit(0)
+    return computed_once(
+        named.where(F.col("topic") == TRANSACTIONS_TOPIC).transform(judge_state_logs(read)), caches
+    )
+
+
+def _with_cleanup_policy(tables: Warehouse) -> Transform:
+    if any(tables.version(table) is None for table in (METADATA_TOPICS, METADATA_CONFIGS)):
+        return lambda opened: opened.withColumn("cleanup_policy", F.lit(None).cast("string"))
+    held = (
+        tables.read(table).where("until_offset IS NULL")
+        for table in (METADATA_TOPICS, METADATA_CONFIGS)
+    )
+    return with_cleanup_policy(*held)
