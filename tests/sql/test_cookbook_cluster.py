@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.verbs.find.internals.files import Origin
-from kafka_segments.verbs.find.internals.report import print_transactions
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.find.internals.tier.decide.object_facts import MANIFESTS
 from kafka_segments.verbs.find.internals.tier.run import TierOptions, run_tier
+from kafka_segments.verbs.find.internals.transactions.report import print_transactions
 from kafka_segments.verbs.find.internals.transactions.run import (
     TransactionsOptions,
     run_transactions,
