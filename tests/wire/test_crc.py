@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from kafka_segments.kafka.wire import crc, crc_folding, native
+from kafka_segments.kafka.wire import crc, native
 
 BYTES = np.random.default_rng(7).integers(0, 256, 12_000, dtype=np.uint8).tobytes()
 WAYS = [
@@ -38,17 +38,11 @@ def crc32c_in_pieces(data: bytes, cuts: list[int], *, by_instruction: bool) -> i
     return int(running) ^ crc.CRC_START
 
 
-CRC32_WAYS = [
-    pytest.param(crc.crc32_update, id="multiplication"),
-    pytest.param(crc.crc32_by_tables, id="tables"),
-]
-
-
-def crc32_in_pieces(data: bytes, cuts: list[int], update=crc.crc32_update) -> int:
+def crc32_in_pieces(data: bytes, cuts: list[int]) -> int:
     running = np.uint64(crc.CRC_START)
     view = np.frombuffer(data, dtype=np.uint8)
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
-        running = np.uint64(update(view, start, end, running))
+        running = np.uint64(crc.crc32_update(view, start, end, running))
     return int(running) ^ crc.CRC_START
 
 
@@ -106,22 +100,20 @@ def test_crc32c_in_pieces_is_the_whole_ones(length, shares, by_instruction):
 @given(
     length=st.integers(0, 5000),
     shares=st.lists(st.floats(0, 1), max_size=4),
-    update=st.sampled_from([crc.crc32_update, crc.crc32_by_tables]),
 )
-def test_crc32_in_pieces_is_zlibs(length, shares, update):
+def test_crc32_in_pieces_is_zlibs(length, shares):
     data = BYTES[:length]
     cuts = sorted(int(share * length) for share in shares)
 
-    found = crc32_in_pieces(data, cuts, update)
+    found = crc32_in_pieces(data, cuts)
 
     assert found == zlib.crc32(data)
 
 
-@pytest.mark.parametrize("update", CRC32_WAYS)
-def test_crc32_of_every_length_up_to_1200_is_zlibs(update):
+def test_crc32_of_every_length_up_to_1200_is_zlibs():
     expected = [zlib.crc32(BYTES[:length]) for length in range(1201)]
 
-    found = [crc32_in_pieces(BYTES[:length], [], update) for length in range(1201)]
+    found = [crc32_in_pieces(BYTES[:length], []) for length in range(1201)]
 
     assert found == expected
 
@@ -169,18 +161,3 @@ def test_code_for_another_cpu_takes_the_instructions_that_are_asked_for(
 
     assert native.cpu_crc_feature() == crc_feature
     assert native.has_cpu_multiplication() is multiplies
-
-
-@pytest.mark.parametrize("power", [0, 1, 31, 32, 33, 96, 160, 480, 544])
-def test_a_factor_is_the_remainder_of_a_power_from_its_lowest_bit_up(power):
-    remainder = 1 << power
-    while (above := remainder.bit_length() - 33) >= 0:
-        remainder ^= 0x104C11DB7 << above
-
-    found = crc_folding._factor(power)
-
-    assert [found >> (32 - bit) & 1 for bit in range(32)] == [
-        remainder >> bit & 1 for bit in range(32)
-    ]
-    assert found & 1 == 0
-    assert found.bit_length() <= 33

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framings import LZ4, drawn_framing, framings, gzip_member, lz4_frame, plain_xxh32
+from framings import LZ4, drawn_framing, framings, gzip_member, lz4_frame
 from kafka_referee import Referee, RefereeError
 from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK
 from kafka_segments.kafka.wire.records import check_records
 from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.kafka.wire.wrappers import first_offset
-from kafka_segments.kafka.wire.xxhash import xxh32
 from strategies import v0_message, v1_message, v2_batch, v2_record
 
 COUNT = 6
@@ -124,10 +123,3 @@ def test_a_batch_beyond_the_limit_of_a_reader_says_whose_limit_it_is() -> None:
 
     with pytest.raises(DecompressionError, match="more than 50000 bytes, the most that is read"):
         Decompressor(50_000).decompress(LZ4, frame, magic=2)
-
-
-def test_xxh32_is_the_one_of_its_definition() -> None:
-    data = random.Random(32).randbytes(200)
-
-    assert xxh32(b"") == 0x02CC5D05
-    assert all(xxh32(data[:size]) == plain_xxh32(data[:size]) for size in range(200))

@@ -23,6 +23,7 @@ Integers are little-endian. Source: Lz4BlockInputStream (as of Kafka 4.3).
 
 import cramjam
 import numpy as np
+import xxhash
 
 from kafka_segments.kafka.wire.streams import DecompressionError, Piece, Stored
 
@@ -81,7 +82,9 @@ class Lz4Stream:
         block = self._take(size)
         self._plain = memoryview(block) if is_stored else _block(block, self._most_block_bytes)
         has_checksum = self._flags & _BLOCK_CHECKSUMS
-        if has_checksum and int.from_bytes(self._take(4), "little") != _xxh32(block):
+        if has_checksum and int.from_bytes(self._take(4), "little") != xxhash.xxh32_intdigest(
+            block
+        ):
             raise DecompressionError("lz4: the checksum of a block does not fit")
 
     def _take(self, size: int) -> bytes:
@@ -93,7 +96,7 @@ class Lz4Stream:
 
 def header_checksum(descriptor: bytes) -> int:
     """Return the checksum of a frame's header, from its flags on."""
-    return _xxh32(descriptor) >> 8 & 0xFF
+    return xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF
 
 
 def _most_block_bytes(descriptor: bytes) -> int:
@@ -116,9 +119,3 @@ def _block(data: bytes, most: int) -> memoryview:
         return memoryview(out)[:length]
     except cramjam.DecompressionError as error:
         raise DecompressionError(f"lz4: {error}") from None
-
-
-def _xxh32(data: bytes) -> int:
-    from kafka_segments.kafka.wire.xxhash import xxh32  # noqa: PLC0415  lz4 alone waits for compiled code
-
-    return xxh32(data)
