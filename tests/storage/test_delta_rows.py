@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kafka_segments.files.storage.delta_rows import file_totals, read_small_files, read_small_table
+from kafka_segments.files.storage.delta_rows import (
+    file_totals,
+    is_opened_in_place,
+    open_table,
+    read_small_files,
+    read_small_table,
+)
 
 LARGE = 1 << 30
 
@@ -17,7 +23,7 @@ LARGE = 1 << 30
 @pytest.fixture
 def table(tmp_path: Path) -> str:
     """A table of four commits: rows appended, some deleted, a column added."""
-    path = str(tmp_path / "a table")
+    path = str(tmp_path / "a table é#(1)")
     for first in (0, 10):
         rows = {"id": list(range(first, first + 5)), "name": ["x"] * 5}
         write_deltalake(path, pa.table(rows), mode="append")
@@ -126,3 +132,42 @@ def test_a_file_that_is_gone_is_left_to_spark(table: str) -> None:
     Path(unquote(DeltaTable(table).file_uris()[0])).unlink()
 
     assert _rows(table) is None
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a[1]", "a\\b", "a\nb", "a|*{}"])
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_where_the_library_takes_a_path_for_another_a_copy_of_the_log_is_read(
+    table: str, tmp_path: Path, name: str, has_checkpoint: bool
+) -> None:
+    expected = _rows(table)
+    if has_checkpoint:
+        DeltaTable(table).create_checkpoint()
+        Path(table, "_delta_log", f"{0:020d}.json").unlink()
+    moved = Path(table).rename(tmp_path / name)
+
+    assert _rows(str(moved)) == expected
+    assert file_totals(str(moved)) == (3, sum(file.stat().st_size for file in _parquet(moved)))
+    assert not is_opened_in_place(str(moved))
+
+
+def _parquet(table: Path) -> list[Path]:
+    added = pa.table(_opened(table).get_add_actions())["path"].to_pylist()
+    return [table / name for name in added]
+
+
+def _opened(table: Path) -> DeltaTable:
+    found = open_table(str(table))
+    assert found is not None
+    return found
+
+
+def test_the_commits_and_the_checkpoint_that_are_read_are_the_last_ones(table: str) -> None:
+    DeltaTable(table).create_checkpoint()
+    rows = pa.table({"id": [30], "name": ["z"]})
+    write_deltalake(table, rows, mode="append", schema_mode="merge")
+    log = Path(table, "_delta_log")
+    needed = [log / f"{3:020d}.checkpoint.parquet", log / f"{4:020d}.json"]
+    size_bytes = sum(file.stat().st_size for file in needed)
+
+    assert file_totals(table, most_log_bytes=size_bytes) is not None
+    assert file_totals(table, most_log_bytes=size_bytes - 1) is None

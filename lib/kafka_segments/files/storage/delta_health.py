@@ -7,7 +7,6 @@ table answers fewer rows; at a part of one its parser fails and names no file.
 Source: delta-io/delta PROTOCOL.md, Delta Log Entries, Checkpoints, Action Reconciliation.
 """
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -16,8 +15,15 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from kafka_segments.errors import BrokenTableError, SourceError
-from kafka_segments.files.storage.delta_log import CHECKPOINT, COMMIT
-from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
+from kafka_segments.files.storage.delta_log import (
+    CHECKPOINT,
+    MOST_COMMIT_BYTES,
+    commits_since_checkpoint,
+    log_entries,
+    log_of,
+    read_actions,
+)
+from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
@@ -27,7 +33,6 @@ OF_BUILD = (
     *("unrecognized_files", "runs"),
 )
 """The tables that a build makes from its sources."""
-_MOST_COMMIT_BYTES = 64 * 1024 * 1024
 _KEPT = "_broken_commits"
 _SOUND: set[tuple[str, str, int, int]] = set()
 """Newest commits that were read as a whole: table, name, bytes, mtime."""
@@ -76,11 +81,7 @@ def broken_log(table: str) -> Broken | None:
 
     None: nothing, or there is no table.
     """
-    try:
-        entries = list_folder(place(join_uri(table, "_delta_log")))
-    except SourceError:
-        return None
-    commits = _commits_since_checkpoint(entries)
+    commits = commits_since_checkpoint(log_entries(table))
     for entry in commits:
         if not entry.size_bytes:
             return Broken(table, _in_log(entry), "has 0 bytes", entry is commits[-1])
@@ -90,7 +91,7 @@ def broken_log(table: str) -> Broken | None:
     identity = (table, newest.name, newest.size_bytes, newest.mtime_ns)
     if identity in _SOUND:
         return None
-    why = _why_no_commit(place(table).child("_delta_log").child(newest.name), newest)
+    why = _why_no_commit(log_of(table).child(newest.name), newest)
     if why is None:
         _SOUND.add(identity)
         return None
@@ -118,12 +119,8 @@ def broken_file(table: str) -> Broken | None:
     found = broken_log(table)
     if found is not None:
         return found
-    log = place(table).child("_delta_log")
-    try:
-        entries = list_folder(log)
-    except SourceError:
-        return None
-    commits = _commits_since_checkpoint(entries)
+    log, entries = log_of(table), log_entries(table)
+    commits = commits_since_checkpoint(entries)
     versions = [int(entry.name[:20]) for entry in commits]
     if versions and versions != list(range(versions[0], versions[-1] + 1)):
         gap = next(number for number in range(versions[0], versions[-1]) if number not in versions)
@@ -163,19 +160,12 @@ def set_aside_commit(broken: Broken) -> str:
     kept = folder.child(_KEPT)
     with commit_lock(broken.table):
         folder.filesystem.create_dir(kept.path, recursive=True)
-        log = folder.child("_delta_log")
+        log = log_of(broken.table)
         folder.filesystem.move(log.child(name).path, kept.child(name).path)
         for checksum in (f".{name}.crc", f"{name[:20]}.crc", f".{name[:20]}.crc.crc"):
             if folder.filesystem.get_file_info(log.child(checksum).path).type == fs.FileType.File:
                 folder.filesystem.delete_file(log.child(checksum).path)
     return kept.child(name).path
-
-
-def _commits_since_checkpoint(entries: list[FileEntry]) -> list[FileEntry]:
-    commits = sorted(entry for entry in entries if COMMIT.fullmatch(entry.name))
-    kept = (entry.name[:20] for entry in entries if CHECKPOINT.fullmatch(entry.name))
-    last = max(kept, default="")
-    return [entry for entry in commits if entry.name[:20] > last]
 
 
 def _in_log(entry: FileEntry) -> str:
@@ -184,15 +174,12 @@ def _in_log(entry: FileEntry) -> str:
 
 def _why_no_commit(file: Place, entry: FileEntry) -> str | None:
     """Return why a file is no whole commit; None: it is one, or is too large to be read for it."""
-    if entry.size_bytes > _MOST_COMMIT_BYTES:
+    if entry.size_bytes > MOST_COMMIT_BYTES:
         return None
     try:
-        lines = read_whole(file, most_bytes=_MOST_COMMIT_BYTES).splitlines()
-        for number, line in enumerate(lines, start=1):
-            if not isinstance(json.loads(line), dict):
-                return f"has no action in line {number}"
-    except ValueError:
-        return f"is cut off or spoilt in line {number} ({entry.size_bytes} bytes)"
+        read_actions(file)
+    except ValueError as error:
+        return str(error)
     except OSError as error:
         return f"cannot be read: {error}"
     return None
@@ -210,8 +197,7 @@ def _broken_data(
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             return Broken(table, _in_log(newest), f"cannot be read: {error}")
     for entry in commits:
-        data = read_whole(log.child(entry.name), most_bytes=_MOST_COMMIT_BYTES)
-        for action in map(json.loads, data.splitlines()):
+        for action in read_actions(log.child(entry.name)):
             if action.get("add"):
                 live[action["add"]["path"]] = action["add"]["size"]
             if action.get("remove"):

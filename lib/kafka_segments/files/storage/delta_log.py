@@ -1,10 +1,14 @@
-"""Read what the commits of a Delta table's log and their names tell, without Spark."""
+"""Read what the commits of a Delta table's log and their names tell, without Spark.
+
+What a version of a table holds is told by ``delta_rows``, which has the library deltalake read it.
+"""
 
 import json
 import re
+from typing import Any
 
 from kafka_segments.errors import SourceError
-from kafka_segments.files.storage.files import list_folder, place, read_whole
+from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import remove_folder
 from kafka_segments.files.storage.uris import join_uri
@@ -12,14 +16,56 @@ from kafka_segments.files.storage.uris import join_uri
 COMMIT = re.compile(r"([0-9]{20})\.json")
 CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 """Names in a table's log; the group is the version."""
+MOST_COMMIT_BYTES = 64 * 1024 * 1024
 _MOST_COMMITS = 100
-_MOST_COMMIT_BYTES = 64 * 1024 * 1024
-_OF_NO_COMMIT = (".", "_staged_commits")
+# The last one is deltalake's: a commit before it gets its name.
+_OF_NO_COMMIT = re.compile(r"\..*|_staged_commits|[0-9]{20}\.json#[0-9]+")
+
+
+def log_of(table: str) -> Place:
+    """Return where the log of the table at a URI lies."""
+    return place(join_uri(table, "_delta_log"))
+
+
+def log_entries(table: str) -> list[FileEntry]:
+    """Return what lies in the log of the table at a URI, by name; nothing without a table."""
+    try:
+        return list_folder(log_of(table))
+    except SourceError:
+        return []
+
+
+def commits_since_checkpoint(entries: list[FileEntry]) -> list[FileEntry]:
+    """Return the commits of a log that no checkpoint stands for."""
+    checkpoints = (entry.name[:20] for entry in entries if CHECKPOINT.fullmatch(entry.name))
+    last = max(checkpoints, default="")
+    commits = (entry for entry in entries if COMMIT.fullmatch(entry.name))
+    return [entry for entry in commits if entry.name[:20] > last]
+
+
+def read_actions(file: Place) -> list[dict[str, Any]]:
+    """Return the actions of a commit, each by its kind.
+
+    Raises:
+        ValueError: it is no whole commit; says in words what it is.
+        OSError: it cannot be read.
+    """
+    actions = []
+    data = read_whole(file, most_bytes=MOST_COMMIT_BYTES)
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            actions.append(json.loads(line))
+        except ValueError:
+            text = f"is cut off or spoilt in line {number} ({len(data)} bytes)"
+            raise ValueError(text) from None
+        if not isinstance(actions[-1], dict):
+            raise ValueError(f"has no action in line {number}")  # noqa: TRY004
+    return actions
 
 
 def last_version(table: str) -> int | None:
     """Return the version of the last commit of the table at a URI, None without a table."""
-    commits = [entry.name for entry in _entries(table) or () if COMMIT.fullmatch(entry.name)]
+    commits = [entry.name for entry in log_entries(table) if COMMIT.fullmatch(entry.name)]
     return int(commits[-1][:20]) if commits else None
 
 
@@ -33,9 +79,8 @@ def last_appended(table: str, column: str) -> str | None:
     version = last_version(table)
     try:
         for number in range(version or 0, max(-1, (version or 0) - _MOST_COMMITS), -1):
-            file = place(join_uri(_log(table), f"{number:020d}.json"))
-            lines = read_whole(file, most_bytes=_MOST_COMMIT_BYTES).decode("utf-8").splitlines()
-            added = [json.loads(line)["add"] for line in lines if line.startswith('{"add"')]
+            actions = read_actions(log_of(table).child(f"{number:020d}.json"))
+            added = [action["add"] for action in actions if "add" in action]
             written = [add for add in added if add.get("dataChange")]
             if written:
                 stats = [json.loads(add["stats"]) for add in written]
@@ -51,17 +96,9 @@ def remove_log_without_commit(table: str) -> None:
 
     The log is removed only if it holds nothing but temporary names.
     """
-    entries = _entries(table)
-    if entries is not None and all(entry.name.startswith(_OF_NO_COMMIT) for entry in entries):
-        remove_folder(place(_log(table)))
-
-
-def _log(table: str) -> str:
-    return join_uri(table, "_delta_log")
-
-
-def _entries(table: str) -> list[FileEntry] | None:
     try:
-        return list_folder(place(_log(table)))
+        entries = list_folder(log_of(table))
     except SourceError:
-        return None
+        return
+    if all(_OF_NO_COMMIT.fullmatch(entry.name) for entry in entries):
+        remove_folder(log_of(table))

@@ -71,7 +71,7 @@ def commit_merge(
         written.append({"cdc": _write_changes(uri, merged)})
     now_ms = time.time_ns() // 1_000_000
     removed = [
-        {"remove": _remove(read.added[number], len(read.files[number]), now_ms)}
+        {"remove": _remove(*read.added[number], len(read.files[number]), now_ms)}
         for number in merged.changed
     ]
     lines = [{"commitInfo": _commit_info(table, merged, keys, now_ms)}, *written, *removed]
@@ -111,14 +111,14 @@ def _write_changes(uri: str, merged: Merged) -> dict[str, Any]:
     }
 
 
-def _remove(add: Mapping[str, Any], rows: int, now_ms: int) -> dict[str, Any]:
+def _remove(path: str, size_bytes: int, rows: int, now_ms: int) -> dict[str, Any]:
     return {
-        "path": add["path"],
+        "path": path,
         "deletionTimestamp": now_ms,
         "dataChange": True,
         "extendedFileMetadata": True,
         "partitionValues": {},
-        "size": add["size"],
+        "size": size_bytes,
         "stats": json.dumps({"numRecords": rows}),
     }
 

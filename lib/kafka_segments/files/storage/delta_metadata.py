@@ -5,23 +5,20 @@ Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution, Delta L
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-from pyarrow import fs, parquet
+from deltalake.table import ProtocolVersions
+from pyarrow import fs
 
-from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.files.storage.delta_log import CHECKPOINT, COMMIT
+from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.delta_rows import open_table
 from kafka_segments.files.storage.durable_files import write_durably
-from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
+from kafka_segments.files.storage.files import Place, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.uris import join_uri
 
-_MOST_COMMITS = 100
-_MOST_COMMIT_BYTES = 64 * 1024 * 1024
-_OF_A_TABLE = ("metaData", "protocol")
 # A change of the metadata alone keeps what these ask of a writer.
 _KNOWN_FEATURES = {
     *("appendOnly", "invariants", "checkConstraints", "changeDataFeed"),
@@ -51,54 +48,42 @@ class TableMetadata(NamedTuple):
 def read_metadata(uri: str) -> TableMetadata | None:
     """Read the metadata of the last version of the table at a URI.
 
-    None: there is no table, or its log has what only an engine can tell, such as checkpoints of
-    another kind.
+    None: there is no table, or its log has what only Spark can tell.
+
+    Raises:
+        BrokenTableError: its log is broken.
     """
-    log = place(join_uri(uri, "_delta_log"))
-    try:
-        names = [entry.name for entry in list_folder(log)]
-        commits = sorted(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
-        if not commits:
-            return None
-        checkpoints = {int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))}
-        said: dict[str, Any] = {}
-        for actions in _newest_first(log, commits, checkpoints):
-            said = actions | said
-            if len(said) == len(_OF_A_TABLE):
-                return TableMetadata(commits[-1], said["metaData"], said["protocol"])
-    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+    table = open_table(uri)
+    if table is None:
         return None
-    return None
+    found, protocol = table.metadata(), table.protocol()
+    metadata = {
+        "id": str(found.id),
+        "name": found.name,
+        "description": found.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": table.schema().to_json(),
+        "partitionColumns": list(found.partition_columns),
+        "configuration": found.configuration,
+        "createdTime": found.created_time,
+    }
+    return TableMetadata(table.version(), _without_none(metadata), _named(protocol))
 
 
-def _newest_first(
-    log: Place, commits: list[int], checkpoints: set[int]
-) -> Iterator[dict[str, Any]]:
-    """Yield what commits say of the table, back to a checkpoint or a gap."""
-    for version in range(commits[-1], max(-1, commits[-1] - _MOST_COMMITS), -1):
-        if version in checkpoints:
-            yield _of_checkpoint(log.child(f"{version:020d}.checkpoint.parquet"))
-            return
-        yield _of_commit(log.child(f"{version:020d}.json"))
+def _named(protocol: ProtocolVersions) -> dict[str, Any]:
+    """Return a protocol as the log has it."""
+    return _without_none(
+        {
+            "minReaderVersion": protocol.min_reader_version,
+            "minWriterVersion": protocol.min_writer_version,
+            "readerFeatures": protocol.reader_features,
+            "writerFeatures": protocol.writer_features,
+        }
+    )
 
 
-def _of_commit(file: Place) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    text = read_whole(file, most_bytes=_MOST_COMMIT_BYTES).decode("utf-8")
-    for line in text.splitlines():
-        if line.startswith(tuple(f'{{"{kind}"' for kind in _OF_A_TABLE)):
-            found |= json.loads(line)
-    return found
-
-
-def _of_checkpoint(file: Place) -> dict[str, Any]:
-    with file.filesystem.open_input_file(file.path) as stream:
-        columns = parquet.read_table(stream, columns=list(_OF_A_TABLE))
-    found = {}
-    for kind in _OF_A_TABLE:
-        (value,) = columns[kind].drop_null().to_pylist(maps_as_pydicts="strict")
-        found[kind] = {key: inner for key, inner in value.items() if inner is not None}
-    return found
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def change_metadata(
@@ -113,13 +98,12 @@ def change_metadata(
             has committed since ``before`` was read.
     """
     _check_protocol(uri, before.protocol)
-    now_ms = time.time_ns() // 1_000_000
     changed = before.metadata | {
         "schemaString": schema,
         "configuration": before.properties | dict(properties),
     }
     commit = {
-        "timestamp": now_ms,
+        "timestamp": time.time_ns() // 1_000_000,
         "operation": "UPDATE SCHEMA",
         "operationParameters": {"schema": schema},
         "readVersion": before.version,

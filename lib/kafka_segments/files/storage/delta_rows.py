@@ -1,55 +1,111 @@
 """Rows of a small Delta table of reader version 1, without Spark.
 
-Source: delta-io/delta PROTOCOL.md, Action Reconciliation. What a plain reader cannot be sure of
-(another reader version, partitions, a log with a gap, a large table) gives None: ask Spark then.
+The library deltalake reads the log, Arrow the files. What a plain reader cannot be sure of (another
+reader version, partitions, a log with a gap, a large table) gives None: ask Spark then.
 """
 
-import json
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.delta_health import refuse_broken_log
-from kafka_segments.files.storage.delta_log import CHECKPOINT, COMMIT
-from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
+from kafka_segments.files.storage.delta_log import (
+    CHECKPOINT,
+    commits_since_checkpoint,
+    log_entries,
+    log_of,
+)
+from kafka_segments.files.storage.files import Place, place, read_whole
+from kafka_segments.files.storage.local_folder import FileEntry
 
 _MOST_LOG_BYTES = 64 * 1024 * 1024
-_ACTIONS = ("add", "remove", "protocol", "metaData")
-_IN_CHECKPOINT = ("add", "protocol", "metaData")
 # Spark writes timestamps as Parquet's INT96, in which Arrow reads ns.
 _UNIT = "us"
+_NOT_TOLD = (OSError, SourceError, DeltaError, pa.ArrowException, KeyError, ValueError)
 
 
-class _Log(NamedTuple):
-    """The last version of a table, and the names in its log that give it."""
-
-    version: int
-    checkpoint: str | None
-    commits: list[str]
-
-
-class _Snapshot(NamedTuple):
-    """What the log says of the last version: its files, as ``add`` actions, and its schema."""
-
-    version: int
-    added: list[dict[str, Any]]
-    schema: str
+# deltalake takes %20 for a space and \ for /, and panics at [ and others.
+_TAKEN_AS_IT_IS = re.compile(r"[\w /.,:;=+@~()#-]*")
 
 
 class SmallTable(NamedTuple):
     """A version of a small table: its schema as JSON, and what each file holds of the columns.
 
-    ``added`` are the ``add`` actions of the files.
+    ``added`` are the names of the files, and their bytes, as the log has them.
     """
 
     version: int
     schema: str
-    added: list[dict[str, Any]]
+    added: list[tuple[str, int]]
     files: list[pa.Table]
+
+
+def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | None:
+    """Open the last version of the table at a URI; where deltalake cannot, a copy of its log.
+
+    None: there is no table, its log has more bytes, or has what only Spark can tell.
+
+    Raises:
+        BrokenTableError: its log is broken.
+    """
+    refuse_broken_log(uri)
+    needed = _needed(log_entries(uri))
+    size_bytes = sum(entry.size_bytes for entry in needed)
+    if not needed or (most_log_bytes is not None and size_bytes > most_log_bytes):
+        return None
+    try:
+        with ExitStack() as copies:
+            folder = place(uri).path
+            if not is_opened_in_place(uri):
+                folder = copies.enter_context(TemporaryDirectory(prefix="kafka-segments-"))
+                _copy_log(uri, needed, Path(folder))
+            return DeltaTable(folder)
+    except _NOT_TOLD:
+        return None
+
+
+def is_opened_in_place(uri: str) -> bool:
+    """Tell whether deltalake opens the table at a URI where it lies: on a disk of this machine."""
+    folder = place(uri)
+    return folder.store.is_local and bool(_TAKEN_AS_IT_IS.fullmatch(folder.path))
+
+
+def _open_plain(uri: str, *, most_log_bytes: int) -> DeltaTable | None:
+    """Open a table as ``open_table`` does; None as well: its files alone do not tell its rows."""
+    found = open_table(uri, most_log_bytes=most_log_bytes)
+    if found is None or found.protocol().min_reader_version > 1:
+        return None
+    return None if found.metadata().partition_columns else found
+
+
+def _needed(entries: list[FileEntry]) -> list[FileEntry]:
+    """Return the files of a log that tell its last version."""
+    checkpoints = [entry for entry in entries if CHECKPOINT.fullmatch(entry.name)]
+    return [*checkpoints[-1:], *commits_since_checkpoint(entries)]
+
+
+def _copy_log(uri: str, entries: list[FileEntry], folder: Path) -> None:
+    (folder / "_delta_log").mkdir()
+    for entry in entries:
+        data = read_whole(log_of(uri).child(entry.name), most_bytes=entry.size_bytes)
+        (folder / "_delta_log" / entry.name).write_bytes(data)
+
+
+def _files_of(table: DeltaTable) -> list[tuple[str, int]]:
+    """Return the names of the files of a version, and their bytes."""
+    added = table.get_add_actions()
+    names, sizes = (added.column(name).to_pylist() for name in ("path", "size_bytes"))
+    return list(zip(names, sizes, strict=True))
 
 
 def read_small_files(
@@ -60,22 +116,21 @@ def read_small_files(
     None: there is no table, it has more files, bytes or rows, its log has more bytes, or only Spark
     can tell.
     """
-    table = place(uri)
+    table = _open_plain(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
+    added = [] if table is None else _files_of(table)
+    if table is None or _total(added) > most_bytes or len(added) > most_files:
+        return None
+    files = []
     try:
-        most_log_bytes = min(most_bytes, _MOST_LOG_BYTES)
-        found = _snapshot(uri, most_log_bytes=most_log_bytes)
-        if found is None or not _is_small(found, most_bytes) or len(found.added) > most_files:
-            return None
-        files = []
-        for add in found.added:
-            file = _rows_of(table.child(unquote(add["path"])), columns, most_rows=most_rows)
+        for path, _ in added:
+            file = _rows_of(place(uri).child(unquote(path)), columns, most_rows=most_rows)
             if file is None:
                 return None
             most_rows -= len(file)
             files.append(file)
-    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+    except _NOT_TOLD:
         return None
-    return SmallTable(found.version, found.schema, found.added, files)
+    return SmallTable(table.version(), table.schema().to_json(), added, files)
 
 
 def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int, int] | None:
@@ -83,16 +138,15 @@ def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int
 
     None: there is no table, its log has more bytes, or only Spark can tell.
     """
-    try:
-        found = _snapshot(uri, most_log_bytes=most_log_bytes)
-    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+    table = _open_plain(uri, most_log_bytes=most_log_bytes)
+    if table is None:
         return None
-    return None if found is None else (len(found.added), sum(add["size"] for add in found.added))
+    added = _files_of(table)
+    return len(added), _total(added)
 
 
-def _is_small(snapshot: _Snapshot, most_bytes: int) -> bool:
-    size_bytes: int = sum(add["size"] for add in snapshot.added)
-    return size_bytes <= most_bytes
+def _total(added: list[tuple[str, int]]) -> int:
+    return sum(size_bytes for _, size_bytes in added)
 
 
 def _rows_of(file: Place, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:
@@ -117,17 +171,14 @@ def read_small_table(
     ``where``: another column, and the value that it has in the rows that are wanted.
     None: there is no table, its files have more than ``most_bytes``, or only Spark can tell.
     """
-    table = place(uri)
+    table = _open_plain(uri, most_log_bytes=_MOST_LOG_BYTES)
+    added = [] if table is None else _files_of(table)
+    if table is None or _total(added) > most_bytes:
+        return None
     try:
-        found = _snapshot(uri, most_log_bytes=_MOST_LOG_BYTES)
-        if found is None or not _is_small(found, most_bytes):
-            return None
-        return [
-            row
-            for add in found.added
-            for row in _read_file(table.child(unquote(add["path"])), columns, where)
-        ]
-    except (OSError, SourceError, pa.ArrowException, KeyError, ValueError):
+        files = [place(uri).child(unquote(path)) for path, _ in added]
+        return [row for file in files for row in _read_file(file, columns, where)]
+    except _NOT_TOLD:
         return None
 
 
@@ -145,71 +196,6 @@ def _read_file(
     for row in rows:
         if where is None or row.pop(where[0]) == where[1]:
             yield {**row, **missing}
-
-
-def _snapshot(uri: str, *, most_log_bytes: int) -> _Snapshot | None:
-    refuse_broken_log(uri)
-    log = place(uri).child("_delta_log")
-    names = _last_version(log, most_log_bytes)
-    if names is None:
-        return None
-    added: dict[str, dict[str, Any]] = {}
-    schema = None
-    for kind, action in _actions(log, names):
-        if kind == "add":
-            if action.get("partitionValues") or action.get("deletionVector"):
-                return None
-            added[action["path"]] = action
-        elif kind == "remove":
-            added.pop(action["path"], None)
-        elif kind == "protocol" and action["minReaderVersion"] > 1:
-            return None
-        elif kind == "metaData":
-            schema = action["schemaString"]
-    return None if schema is None else _Snapshot(names.version, list(added.values()), schema)
-
-
-def _last_version(log: Place, most_bytes: int) -> _Log | None:
-    """Find the last checkpoint and the commits after it.
-
-    None: there is a gap or no table, or they have more bytes.
-    """
-    entries = list_folder(log)
-    commits = sorted(int(found[1]) for entry in entries if (found := COMMIT.fullmatch(entry.name)))
-    checkpoints = [
-        int(found[1]) for entry in entries if (found := CHECKPOINT.fullmatch(entry.name))
-    ]
-    if not commits:
-        return None
-    first = max((version + 1 for version in checkpoints if version <= commits[-1]), default=0)
-    after = [version for version in commits if version >= first]
-    if after != list(range(first, commits[-1] + 1)):
-        return None
-    sizes = {entry.name: entry.size_bytes for entry in entries}
-    checkpoint = f"{first - 1:020d}.checkpoint.parquet" if first else None
-    names = _Log(commits[-1], checkpoint, [f"{version:020d}.json" for version in after])
-    read_bytes = sum(sizes[name] for name in (*names.commits, checkpoint) if name)
-    return names if read_bytes <= most_bytes else None
-
-
-def _actions(log: Place, names: _Log) -> Iterator[tuple[str, dict[str, Any]]]:
-    if names.checkpoint is not None:
-        for row in _read_checkpoint(log.child(names.checkpoint)):
-            yield from ((kind, row[kind]) for kind in _ACTIONS if row.get(kind) is not None)
-    for name in names.commits:
-        text = read_whole(log.child(name), most_bytes=_MOST_LOG_BYTES).decode("utf-8")
-        for line in text.splitlines():
-            if line.strip():
-                action = json.loads(line)
-                yield from ((kind, action[kind]) for kind in _ACTIONS if action.get(kind))
-
-
-def _read_checkpoint(file: Place) -> Iterator[dict[str, Any]]:
-    with file.filesystem.open_input_file(file.path) as stream:
-        opened = _opened(stream)
-        there = set(opened.schema_arrow.names)
-        wanted = [kind for kind in _IN_CHECKPOINT if kind in there]
-        yield from opened.read(columns=wanted).to_pylist()
 
 
 def _opened(stream: pa.NativeFile) -> parquet.ParquetFile:
