@@ -8,6 +8,7 @@ import pytest
 
 from connect_client import run_verb
 from kafka_segments.files.storage.delta_health import OF_BUILD
+from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN
 from ready_builds import LentBuild, ReadyBuild
 
 
@@ -45,12 +46,20 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
         harm(newest)
 
     words = ["build", "--source", str(built.logs), "--warehouse", str(warehouse)]
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "t-0").mkdir(parents=True)
     refused = run_verb([*words, "--dry-run"])
     done = run_verb([*words, "--index-dir", str(built.indexes)])
+    again = run_verb([*words, "--index-dir", str(built.indexes), "--dry-run"])
+    of_another = ["build", "--source", str(elsewhere), "--warehouse", str(warehouse), "--dry-run"]
+    other = run_verb(of_another)
 
     assert refused.status == 2
     assert "segments is broken: _delta_log/" in refused.err
     assert done.status == 1
+    assert READS_ALL_AGAIN not in again.err
+    assert "would read 0 of " in again.err
+    assert READS_ALL_AGAIN in other.err
     for table in ("segments", "offset_index", "logs"):
         assert f"table {table}: its newest commit " in done.err
         assert len(list((warehouse / table / "_broken_commits").iterdir())) == 1

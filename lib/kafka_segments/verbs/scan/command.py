@@ -155,11 +155,13 @@ def _build(
         is_first_look=check == "index",
         **options,
     )
+    build_options, marks, mended = _mended(build_options, dry_run=dry_run)
     if dry_run:
         planned = _planned(build_options)
         if planned is not None:
             return planned
-    return _built(build_options, output, dry_run=dry_run, has_internals=has_internals)
+    done = _built(build_options, output, marks, dry_run=dry_run, has_internals=has_internals)
+    return ExitStatus.FINDINGS if mended else done
 
 
 def _digest_bits() -> int:
@@ -180,28 +182,45 @@ def _planned(options: "BuildOptions") -> int | None:
     return ExitStatus.FINDINGS if planned.findings else ExitStatus.DONE
 
 
-def _built(options: "BuildOptions", output: str, *, dry_run: bool, has_internals: bool) -> int:
-    from kafka_segments.verbs.scan.mending import mend_tables  # noqa: PLC0415
+def _mended(
+    options: "BuildOptions", *, dry_run: bool
+) -> "tuple[BuildOptions, frozenset[str], bool]":
+    """Make broken tables whole; return the options, the marks that hold, and whether one was."""
+    from kafka_segments.files.storage.read_again import marks_of  # noqa: PLC0415
+    from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables  # noqa: PLC0415
+
+    told: list[str] = []
+    if not dry_run:
+        require_writable(options.warehouse)
+        told = mend_tables(options.warehouse)
+    marks = marks_of(options.warehouse, options.sources)
+    for line in told or ([READS_ALL_AGAIN] if marks else []):
+        say(line)
+    return replace(options, full=options.full or bool(marks)), marks, bool(told)
+
+
+def _built(
+    options: "BuildOptions",
+    output: str,
+    marks: frozenset[str],
+    *,
+    dry_run: bool,
+    has_internals: bool,
+) -> int:
+    from kafka_segments.files.storage.read_again import note_read_again  # noqa: PLC0415
     from kafka_segments.verbs.scan.report import print_build  # noqa: PLC0415
     from kafka_segments.verbs.scan.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.verbs.scan.run import run_build  # noqa: PLC0415
 
-    mended: list[str] = []
-    if not dry_run:
-        require_writable(options.warehouse)
-        mended = mend_tables(options.warehouse)
-    for line in mended:
-        say(line)
-    if mended:
-        options = replace(options, full=True)
     with verb_session("build", warehouse=options.warehouse) as verb:
         done = run_build(
             verb.spark, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
         )
         if not dry_run:
+            note_read_again(options.warehouse, marks, options.sources)
             print_segments(verb.spark, options.warehouse, done, output)
         print_build(done, options, dry_run=dry_run)
-        found = done.findings + len(mended)
+        found = done.findings
         if has_internals:
             from kafka_segments.verbs.scan.internal_topics import read_internal_topics  # noqa: PLC0415
 

@@ -1,0 +1,66 @@
+"""Marks in a warehouse by which the next build of each source reads all of its segments again.
+
+A mark is a file, and so is what says that a source has been read again since. None is ever changed:
+builds at once, killed ones and stores without locks lose none.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Collection, Iterable
+
+from kafka_segments.errors import SourceError
+from kafka_segments.files.storage.durable_files import write_durably
+from kafka_segments.files.storage.files import Place, list_folder, place
+from kafka_segments.files.storage.publishing import make_folder, publish
+from kafka_segments.files.storage.uris import join_uri
+
+_FOLDER = "_read_again"
+_MARK, _READ = ".mark", ".read"
+
+
+def mark_read_again(warehouse: str, why: str) -> None:
+    """Leave a mark, with a line for a person that says what it is for.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    _write(warehouse, f"{uuid.uuid4().hex}{_MARK}", why)
+
+
+def marks_of(warehouse: str, sources: Iterable[str]) -> frozenset[str]:
+    """Return the marks since which one of the sources has not been read again."""
+    try:
+        names = {entry.name for entry in list_folder(place(join_uri(warehouse, _FOLDER)))}
+    except SourceError:
+        return frozenset()
+    marks = (name.removesuffix(_MARK) for name in names if name.endswith(_MARK))
+    asked = list(sources)
+    return frozenset(
+        mark for mark in marks if any(_read_since(mark, source) not in names for source in asked)
+    )
+
+
+def note_read_again(warehouse: str, marks: Collection[str], sources: Iterable[str]) -> None:
+    """Note that all segments of sources have been read since marks.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for source in sources:
+        for mark in marks:
+            _write(warehouse, _read_since(mark, source), source)
+
+
+def _read_since(mark: str, source: str) -> str:
+    return f"{mark}.{hashlib.sha256(source.encode('utf-8', 'surrogateescape')).hexdigest()}{_READ}"
+
+
+def _write(warehouse: str, name: str, text: str) -> None:
+    folder = place(join_uri(warehouse, _FOLDER))
+    make_folder(folder)
+    file: Place = folder.child(name)
+    data = f"{text}\n".encode("utf-8", "surrogateescape")
+    if file.store.is_local:
+        write_durably(file.path, data)
+    else:
+        publish(file, data)
