@@ -25,7 +25,6 @@ help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.done jars ## make .venv with the locked packages, fetch Delta's JARs
-	@[[ -n "$$CI" || ! -d jars/delta ]] || $(BIN)/python -m kafka_segments.class_archive --later
 
 demo: setup ## build the sample segments' indexes and tables, show them and what retention decides
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)

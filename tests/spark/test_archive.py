@@ -1,9 +1,7 @@
 """The archive of classes: where it lies, what it fits, who makes it and who must not."""
 
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(archive.SWITCH, raising=False)
     monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(archive, "java_version", lambda _: "17.0.15")
     for name in ("a", "b"):
         (tmp_path / f"{name}.jar").write_text(name, "utf-8")
     return tmp_path
@@ -48,9 +47,12 @@ def _made(root: Path) -> Path:
     """Put an archive in its place."""
     file = archive.class_archive(root, _jars(root))
     file.parent.mkdir(parents=True, exist_ok=True)
-    (file.parent / "written").write_text("new", "utf-8")
-    archive.put_in_place(file.parent / "written", file)
+    file.write_text("classes", "utf-8")
     return file
+
+
+def _of_java_25(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "java_version", lambda _: "25.0.1")
 
 
 def test_it_is_used_where_there_is_one_and_not_switched_off(
@@ -65,6 +67,22 @@ def test_it_is_used_where_there_is_one_and_not_switched_off(
     monkeypatch.setenv(archive.SWITCH, "off")
     assert archive.usable_archive(root, jars) is None
     assert Settings.load(None, ()) == Settings()  # the switch is no unknown setting
+
+
+def test_a_java_that_keeps_its_own_is_told_where_before_there_is_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]
+) -> None:
+    _of_java_25(monkeypatch)
+
+    file = archive.usable_archive(root, _jars(root))
+
+    assert file is not None
+    assert file.parent.is_dir()
+    assert "-XX:+AutoCreateSharedArchive" in archive.archive_options(file)
+    archive.make_archive_later(root, _jars(root))
+    assert started == []
+    monkeypatch.setenv("CI", "true")
+    assert archive.usable_archive(root, _jars(root)) is None
 
 
 def test_with_one_the_jars_are_on_the_class_path_that_it_was_made_for(root: Path) -> None:
@@ -95,60 +113,13 @@ def test_another_jar_java_or_installation_has_another(
     before = archive.class_archive(root, _jars(root))
     (root / "b.jar").write_text("changed", "utf-8")
     other_jar = archive.class_archive(root, _jars(root))
-    monkeypatch.setattr(archive, "java_version", lambda _: "99")
+    _of_java_25(monkeypatch)
     other_java = archive.class_archive(root, _jars(root))
 
     assert len({before, other_jar, other_java}) == 3
     installation = before.name[:8]
     assert all(file.name.startswith(installation) for file in (other_jar, other_java))
     assert not archive.class_archive(root / "other", _jars(root)).name.startswith(installation)
-
-
-def test_a_new_one_takes_the_place_of_its_installations_older_ones_alone(root: Path) -> None:
-    file = archive.class_archive(root, _jars(root))
-    folder = file.parent
-    folder.mkdir(parents=True)
-    older, other = folder / f"{file.name[:8]}-0123.jsa", folder / "fedcba98-0123.jsa"
-    for path in (older, other, file.with_suffix(".tried")):
-        path.touch()
-
-    assert _made(root) == file
-
-    assert file.read_text("utf-8") == "new"
-    beside = (file.with_suffix(".bytes"), file.with_suffix(".package"))
-    assert sorted(folder.iterdir()) == sorted((file, *beside, other))
-
-
-def test_a_new_one_takes_the_place_of_those_whose_package_is_gone_for_a_day(root: Path) -> None:
-    folder = archive.class_archive(root, _jars(root)).parent
-    folder.mkdir(parents=True)
-    (root / "package").mkdir()
-    for stem, package, days in (
-        ("0-gone", "no-such-package", 2),
-        ("1-just-made", "no-such-package", 0),
-        ("2-there", "package", 2),
-    ):
-        for suffix in (".jsa", ".bytes", ".package"):
-            file = folder / f"{stem}{suffix}"
-            file.write_text(str(root / package), "utf-8")
-            os.utime(file, (time.time() - days * 86_400,) * 2)
-
-    made = _made(root)
-
-    assert {file.stem for file in folder.iterdir()} == {made.stem, "1-just-made", "2-there"}
-    assert archive.usable_archive(root, _jars(root)) == made
-
-
-def test_one_that_was_cut_off_is_not_given_to_a_jvm_which_would_crash(root: Path) -> None:
-    file = _made(root)
-    assert archive.usable_archive(root, _jars(root)) == file
-
-    file.write_text("ne", "utf-8")
-
-    assert archive.usable_archive(root, _jars(root)) is None
-    archive.discard(file)
-    archive.discard(file)
-    assert not file.exists()
 
 
 def test_where_the_jvm_does_not_start_with_it_it_is_deleted_and_spark_starts_without(
@@ -174,20 +145,14 @@ def test_where_the_jvm_does_not_start_with_it_it_is_deleted_and_spark_starts_wit
         session._start_own("x", root, dict, None)  # type: ignore[arg-type]
 
 
-def test_it_is_made_by_a_process_of_its_own_and_tried_once_a_day(
-    root: Path, started: list[Any]
-) -> None:
+def test_it_is_made_by_a_process_of_its_own_and_tried_once(root: Path, started: list[Any]) -> None:
     archive.make_archive_later(root, _jars(root))
     archive.make_archive_later(root, _jars(root))
 
     ((command, how),) = started
-    assert command[1:] == ["-m", "kafka_segments.class_archive", str(root), "--in-background"]
+    assert command[-3:] == ["-m", "kafka_segments.class_archive", str(root)]
     assert how["start_new_session"]
     assert how["stdin"] == how["stdout"] == how["stderr"] == subprocess.DEVNULL
-    note = archive.class_archive(root, _jars(root)).with_suffix(".tried")
-    os.utime(note, (time.time() - 90_000,) * 2)
-    archive.make_archive_later(root, _jars(root))
-    assert len(started) == 2
 
 
 def test_none_is_made_where_there_is_one_or_none_is_wanted_or_there_is_no_room(
@@ -215,46 +180,26 @@ def test_a_relative_cache_folder_counts_as_none_is_set(monkeypatch: pytest.Monke
     assert archive.cache_folder() == Path.home() / ".cache" / "kafka-segments"
 
 
-def _write(_: Path, written: Path) -> None:
-    written.write_text("classes", "utf-8")
-
-
-def test_it_appears_whole_and_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[Path] = []
-
-    def write(root: Path, file: Path) -> None:
-        assert not making.make_class_archive(root)  # another process that comes meanwhile
-        written.append(file)
-        _write(root, file)
-
-    monkeypatch.setattr(making, "_write", write)
-
-    assert making.make_class_archive(root)
-    assert making.make_class_archive(root)
-    assert len(written) == 1
-    left = (root / "cache" / "kafka-segments").iterdir()
-    assert sorted(file.suffix for file in left) == [".bytes", ".jsa", ".package"]
-
-
-def test_a_failure_leaves_nothing_and_is_said_in_one_line(
+def test_a_failure_is_said_in_one_line(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def write(root: Path, file: Path) -> None:
-        _write(root, file)
+    def make(root: Path, file: Path) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(making, "_write", write)
+    monkeypatch.setattr(making, "make_class_archive", make)
+    monkeypatch.setattr(making.signal, "alarm", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["x", str(root)])
+    monkeypatch.setattr(making, "keeps_its_own", lambda: False)
 
     assert making.main() == 0
     assert capsys.readouterr().err == "no archive of classes: no space left\n"
-    assert list((root / "cache" / "kafka-segments").iterdir()) == []
 
 
 def test_the_switch_keeps_the_module_from_doing_anything(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(archive.SWITCH, "OFF")
+    monkeypatch.setattr(making.signal, "alarm", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["x", str(root)])
 
     assert making.main() == 0

@@ -4,13 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from kafka_segments.engine.spark import archive
 from kafka_segments.engine.spark.jars import VARIABLE, jars_of
-from kafka_segments.engine.spark.java import find_java
+from kafka_segments.engine.spark.java import feature_release, find_java, java_version
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ def made(cache: Path) -> Path:
     """The archive of this checkout, as ``make setup`` has it made."""
     done = _python(cache, "-m", "kafka_segments.class_archive", ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    (file,) = cache.rglob("*.jsa")
+    (file,) = cache.rglob("kafka-segments/*")
     return file
 
 
@@ -109,6 +110,30 @@ def test_one_that_the_jvm_finds_not_to_fit_is_passed_over_by_it(
     assert _taken(cache, tmp_path) == 0
 
 
+def test_a_later_java_keeps_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = _other_java()
+    if feature_release(java_version(java / "bin" / "java") or "") < archive._KEEPS_ITS_OWN:
+        pytest.skip("no later Java on this machine")
+    monkeypatch.setenv("JAVA_HOME", str(java))
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    cache = tmp_path / "cache"
+
+    assert _taken(cache, tmp_path / "first", CI="") == 0
+    until = time.monotonic() + SECONDS
+    while not [*cache.rglob("*.jsa")] or _is_at_work(cache):
+        assert time.monotonic() < until
+        time.sleep(1)
+
+    assert _taken(cache, tmp_path / "second", CI="") > 5000
+
+
+def _is_at_work(cache: Path) -> bool:
+    """Tell whether a JVM is still writing its archive."""
+    command = ["pgrep", "-f", f"SharedArchiveFile={cache}"]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
 def _other_java() -> Path:
     taken = find_java().resolve()
     for java in sorted(Path("/usr/lib/jvm").glob("*/bin/java")):
@@ -123,6 +148,5 @@ def _put_for(made: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(archive.SWITCH, raising=False)
     wrong = archive.class_archive(ROOT, jars_of(ROOT))
     assert wrong != made
-    for suffix in (".jsa", ".bytes"):
-        shutil.copy(made.with_suffix(suffix), wrong.with_suffix(suffix))
+    shutil.copy(made, wrong)
     assert archive.usable_archive(ROOT, jars_of(ROOT)) == wrong

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,11 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from kafka_segments.engine.spark.archive import discard, make_archive_later, usable_archive
+from kafka_segments.engine.spark.archive import (
+    archive_options,
+    make_archive_later,
+    usable_archive,
+)
 from kafka_segments.engine.spark.connect import connect_session, connects
 from kafka_segments.engine.spark.jars import jars_of
 from kafka_segments.engine.spark.jars_fetch import ready_jars
@@ -123,17 +127,13 @@ def _jar_settings(jars: Sequence[Path], archive: Path | None) -> dict[str, str]:
 
 
 def _java_options(archive: Path | None, dumped: Path | None, *, is_long: bool) -> str:
-    """Return the JVM's options: what it compiles with, what it says, where its classes are.
-
-    The JVM itself looks whether an archive fits its release and class path.
-    """
+    """Return the JVM's options: what it compiles with, what it says, where its classes are."""
     options = _LOCAL[_JAVA_OPTIONS]
     if is_long:
         options = options.replace(SHORT_RUN_OPTIONS, "").strip()
-    if dumped is None and archive is None:
-        return options
-    use = "SharedArchiveFile" if dumped is None else "ArchiveClassesAtExit"
-    return f'{options} -XX:{use}="{dumped or archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
+    if dumped is not None:
+        return f'{options} -XX:ArchiveClassesAtExit="{dumped}" -Xlog:cds=off -Xlog:cds+dynamic=off'
+    return options if archive is None else f"{options} {archive_options(archive)}"
 
 
 def suit_small_data(spark: SparkSession) -> None:
@@ -246,9 +246,10 @@ def _start_own(
         return _start(name, own_settings(), jvm_lines)
     except SparkEndedError as error:
         archive = usable_archive(root, jars_of(root))
-        if archive is None or error.is_understood:
+        if archive is None or not archive.exists() or error.is_understood:
             raise
-        discard(archive)
+        with suppress(OSError):
+            archive.unlink()
     return _start(name, own_settings(), jvm_lines)
 
 
