@@ -44,6 +44,8 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
         if harm is Path.touch:
             newest.unlink()
         harm(newest)
+    _newest(warehouse, "time_index").unlink()
+    cut = run_verb(["sql", "SELECT count(*) FROM time_index", "--warehouse", str(warehouse)])
 
     words = ["build", "--source", str(built.logs), "--warehouse", str(warehouse)]
     elsewhere = tmp_path / "elsewhere"
@@ -56,6 +58,9 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
 
     assert refused.status == 2
     assert "segments is broken: _delta_log/" in refused.err
+    assert cut.status == 2
+    assert "time_index is broken: _delta_log ends with version " in cut.err
+    assert "table time_index: its log ends with version " in done.err
     assert done.status == 1
     assert READS_ALL_AGAIN not in again.err
     assert "would read 0 of " in again.err

@@ -11,10 +11,17 @@ from kafka_segments.files.storage.delta_health import (
     broken_log,
     first_broken,
     refuse_broken_log,
+    remove_checksums_behind,
     set_aside_commit,
 )
 from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.delta_rows import read_small_table
+from kafka_segments.files.storage.table_versions import (
+    forget_missing,
+    forget_version,
+    note_versions,
+    noted_version,
+)
 
 
 @pytest.fixture
@@ -131,3 +138,37 @@ def test_a_commit_is_set_aside_with_its_checksums_and_kept(table: Path) -> None:
         f"{1:020d}.json",
     ]
     assert broken_file(str(table)) is None
+
+
+def test_a_log_that_ends_before_a_noted_version_was_cut_back(table: Path, tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    note_versions(warehouse, ("segments", "logs"))
+    for name in (f".{2:020d}.json.crc", f"{2:020d}.crc", f".{2:020d}.crc.crc", f"{1:020d}.crc"):
+        (table / "_delta_log" / name).touch()
+    assert broken_log(str(table)) is None
+    _commit(table, 2).unlink()
+
+    found = broken_log(str(table))
+    remove_checksums_behind(str(table))
+
+    assert found is not None and found.is_cut and not found.is_newest
+    assert found.text == (
+        f"table {table} is broken: _delta_log ends with version 1, a build had committed version 2."
+        " `kafka-segments build` reads all again and makes the table whole"
+    )
+    left = sorted(file.name for file in (table / "_delta_log").glob("*.crc"))
+    assert left == [f"{1:020d}.crc"]
+    forget_version(str(table))
+    assert broken_log(str(table)) is None
+
+
+def test_a_table_that_was_moved_away_is_made_anew(table: Path, tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    note_versions(warehouse, ("segments",))
+    table.rename(tmp_path / "away")
+
+    forget_missing(warehouse)
+
+    assert noted_version(str(table)) is None
+    (tmp_path / "warehouse" / "_versions.json").write_text("{")
+    assert noted_version(str(table)) is None

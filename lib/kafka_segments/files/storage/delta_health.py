@@ -7,6 +7,7 @@ table answers fewer rows; at a part of one its parser fails and names no file.
 Source: delta-io/delta PROTOCOL.md, Delta Log Entries, Checkpoints, Action Reconciliation.
 """
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -17,6 +18,7 @@ from pyarrow import fs, parquet
 from kafka_segments.errors import BrokenTableError, SourceError
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
+    COMMIT,
     MOST_COMMIT_BYTES,
     commits_since_checkpoint,
     log_entries,
@@ -26,6 +28,7 @@ from kafka_segments.files.storage.delta_log import (
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.files.storage.table_versions import noted_version
 from kafka_segments.files.storage.uris import join_uri
 
 OF_BUILD = (
@@ -34,6 +37,7 @@ OF_BUILD = (
 )
 """The tables that a build makes from its sources."""
 _KEPT = "_broken_commits"
+_CHECKSUM = re.compile(r"\.?([0-9]{20})(?:\.[a-z.]+)?\.crc")
 _SOUND: set[tuple[str, str, int, int]] = set()
 """Newest commits that were read as a whole: table, name, bytes, mtime."""
 
@@ -46,12 +50,14 @@ class Broken(NamedTuple):
         file: its path below the table.
         why: what was found, in words.
         is_newest: it is the newest commit: without it the table is as it was one version before.
+        is_cut: commits were taken away from the end of the log; what is left of it is whole.
     """
 
     table: str
     file: str
     why: str
     is_newest: bool = False
+    is_cut: bool = False
 
     @property
     def name(self) -> str:
@@ -66,6 +72,8 @@ class Broken(NamedTuple):
     def _step(self) -> str:
         if self.name in OF_BUILD and self.is_newest:
             return "`kafka-segments build` sets it aside, reads all again and makes the table whole"
+        if self.name in OF_BUILD and self.is_cut:
+            return "`kafka-segments build` reads all again and makes the table whole"
         if self.name in OF_BUILD:
             return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
         if self.is_newest:
@@ -79,9 +87,16 @@ class Broken(NamedTuple):
 def broken_log(table: str) -> Broken | None:
     """Return what is broken of a table's log by its names, their sizes and the newest commit.
 
+    A log on a disk that ends before the version that a build noted was cut back.
     None: nothing, or there is no table.
     """
-    commits = commits_since_checkpoint(log_entries(table))
+    noted = noted_version(table)
+    entries = log_entries(table)
+    return _broken_commit(table, entries) or _cut_back(table, entries, noted)
+
+
+def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
+    commits = commits_since_checkpoint(entries)
     for entry in commits:
         if not entry.size_bytes:
             return Broken(table, _in_log(entry), "has 0 bytes", entry is commits[-1])
@@ -96,6 +111,24 @@ def broken_log(table: str) -> Broken | None:
         _SOUND.add(identity)
         return None
     return Broken(table, _in_log(newest), why, is_newest=True)
+
+
+def _cut_back(table: str, entries: list[FileEntry], noted: int | None) -> Broken | None:
+    last = _last_version(entries)
+    if noted is None or last is None or last >= noted:
+        return None
+    newest = log_of(table).child(f"{noted:020d}.json")
+    if newest.filesystem.get_file_info(newest.path).type == fs.FileType.File:
+        return None  # on a mount of another machine, a listing may be older than a commit
+    why = f"ends with version {last}, a build had committed version {noted}"
+    return Broken(table, "_delta_log", why, is_cut=True)
+
+
+def _last_version(entries: list[FileEntry]) -> int | None:
+    of_versions = (
+        COMMIT.fullmatch(entry.name) or CHECKPOINT.fullmatch(entry.name) for entry in entries
+    )
+    return max((int(found[1]) for found in of_versions if found), default=None)
 
 
 def refuse_broken_log(table: str) -> None:
@@ -147,6 +180,24 @@ def first_broken(warehouse: str) -> Broken | None:
     return next(filter(None, map(broken_file, tables)), None)
 
 
+def remove_checksums_behind(table: str) -> None:
+    """Remove the checksums of commits that were taken away from the end of a table's log.
+
+    The next commits have their versions, and are not read where a checksum is another one's.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    log = log_of(table)
+    with commit_lock(table):
+        entries = log_entries(table)
+        last = _last_version(entries)
+        for entry in entries:
+            found = _CHECKSUM.fullmatch(entry.name)
+            if found and (last is None or int(found[1]) > last):
+                log.filesystem.delete_file(log.child(entry.name).path)
+
+
 def set_aside_commit(broken: Broken) -> str:
     """Set the broken newest commit of a table aside; return where it lies.
 
@@ -160,11 +211,8 @@ def set_aside_commit(broken: Broken) -> str:
     kept = folder.child(_KEPT)
     with commit_lock(broken.table):
         folder.filesystem.create_dir(kept.path, recursive=True)
-        log = log_of(broken.table)
-        folder.filesystem.move(log.child(name).path, kept.child(name).path)
-        for checksum in (f".{name}.crc", f"{name[:20]}.crc", f".{name[:20]}.crc.crc"):
-            if folder.filesystem.get_file_info(log.child(checksum).path).type == fs.FileType.File:
-                folder.filesystem.delete_file(log.child(checksum).path)
+        folder.filesystem.move(log_of(broken.table).child(name).path, kept.child(name).path)
+    remove_checksums_behind(broken.table)
     return kept.child(name).path
 
 

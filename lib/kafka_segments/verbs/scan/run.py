@@ -20,11 +20,12 @@ from kafka_segments.engine.spark.packing import (
     tell_nobody,
 )
 from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.engine.tables.catalog import RUNS
+from kafka_segments.engine.tables.catalog import BUILD_TABLES, RUNS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.publishing import remove_folder
+from kafka_segments.files.storage.table_versions import note_versions
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.verbs.scan.decide import folding as decide_folding
@@ -127,6 +128,7 @@ class Build:
             missing = find_missing(self._warehouse, self._options, work)
             summary = self._summary(work, totals, missing)
             self._append_run(summary)
+            note_versions(self._options.warehouse, (table.name for table in BUILD_TABLES))
         _LOG.info(
             "built segments=%s scanned=%s damaged=%s bytes=%s seconds=%.1f",
             summary.segments_found,
