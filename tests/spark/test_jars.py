@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -270,16 +271,17 @@ def test_the_pinned_files_are_those_of_the_pom() -> None:
     pom = (ROOT / "pom.xml").read_text("utf-8")
     versions = dict(re.findall(r"<([\w-]+)\.version>([\d.]+)<", pom))
 
+    assert versions["delta"] == version("delta-spark")
     assert set(pinned(DELTA)) == {
         f"delta-spark_4.2_2.13-{versions['delta']}.jar",
         f"delta-storage-{versions['delta']}.jar",
     }
-    for artifact, version in (
+    for artifact, number in (
         ("hadoop-aws", versions["hadoop"]),
         ("s3", versions["awssdk"]),
         ("analyticsaccelerator-s3", versions["analyticsaccelerator"]),
     ):
-        assert f"{artifact}-{version}.jar" in pinned(S3)
+        assert f"{artifact}-{number}.jar" in pinned(S3)
     assert (ROOT / "lib" / "kafka_segments" / "engine" / "spark" / "pom.xml").read_text(
         "utf-8"
     ) == pom

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from kafka_segments.engine.spark.home import spark_home
@@ -126,6 +127,7 @@ def _by_maven(kind: str, scratch: Path) -> Path:
         "-f",
         _POM,
         f"-Djars.folder={scratch}",
+        f"-Ddelta.version={version('delta-spark')}",
         *profile,
     ]
     _run("mvn", [*command, "generate-resources"], scratch, {})
