@@ -17,12 +17,13 @@ def _steps() -> Iterator[LogStep]:
         (1, Outcome.REFUSED, "by the plan: /d1/t-0/0.log: damaged"),
         (2, Outcome.DONE, ""),
         (3, Outcome.DONE, ""),
+        (4, Outcome.REFUSED, "by the plan: /d4/t-0/0.log: damaged"),
     ):
         place = f"/d{broker}"
         yield LogStep("c", broker, place, "t", 0, f"{place}/t-0", 2, 70, status, "before", message)
 
 
-def test_every_log_says_its_broker_and_directory_and_the_last_line_counts_them(
+def test_refusals_that_are_alike_are_one_line_and_the_last_line_counts_all_logs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     counts = print_steps(_steps(), "table")
@@ -31,16 +32,17 @@ def test_every_log_says_its_broker_and_directory_and_the_last_line_counts_them(
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     print_steps((), "table")
 
-    assert printed.out.splitlines()[0] == (
-        "broker 1, /d1/t-0: refused, 2 segments, 70 bytes, in place: before; by the plan:"
-        " /d1/t-0/0.log: damaged"
+    assert printed.out.splitlines()[-1] == (
+        "2 such, e.g. broker 1, /d1/t-0: refused, 2 segments, 70 bytes, in place: before; by the"
+        " plan: /d1/t-0/0.log: damaged"
     )
-    assert printed.err == "logs: 2 done (140 bytes), 1 refused (70 bytes)\n"
-    assert counts == Counter({Outcome.DONE: 2, Outcome.REFUSED: 1})
+    assert printed.err == "logs: 2 done (140 bytes), 2 refused (140 bytes)\n"
+    assert counts == Counter({Outcome.DONE: 2, Outcome.REFUSED: 2})
     assert [(row["broker_id"], row["log_dir"]) for row in rows] == [
         (1, "/d1"),
         (2, "/d2"),
         (3, "/d3"),
+        (4, "/d4"),
     ]
     assert capsys.readouterr().err == "logs: none\n"
 
