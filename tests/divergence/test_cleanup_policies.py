@@ -256,7 +256,7 @@ def test_metadata_logs_among_copies_tell_the_policies_of_their_cluster(
 
     assert lost("never") == (1, [*LACKS])
     assert lost("once", COMPACTS, DELETES) == (0, [])
-    assert lost("other", cluster="another") == (0, [])
+    assert lost("other", cluster="another") == (1, [])  # its own t-0 is not at hand
     assert lost("unclear", COMPACTS, UNKNOWN) == (1, [])  # what holds behind it is not known
 
 

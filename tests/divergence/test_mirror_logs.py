@@ -14,6 +14,7 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
     of_offset_syncs,
     pair_with_mirrors,
 )
+from kafka_segments.verbs.copies.divergence.mirror.decide.untold import untold_mirrors
 from rows_of import rows_of
 
 pytestmark = pytest.mark.spark
@@ -141,3 +142,76 @@ def test_offset_syncs_may_lie_on_either_side(spark: SparkSession) -> None:
         (MIRROR, "mm2-offset-syncs.west.internal"),
         (SOURCE, "mm2-offset-syncs.east.internal"),
     ]
+
+
+NAMED = "cluster string, topic string, partition int, is_in_sync_there boolean"
+AT_HAND = "copy string, cluster string, topic string, partition int"
+METADATA = {"s1": "west", "m1": "east"}
+
+
+def _untold(
+    spark: SparkSession,
+    named: list[tuple[str, str, int, bool]],
+    logs: dict[str, list[str]],
+    metadata: dict[str, str],
+) -> list[str]:
+    rows = [(copy, METADATA[copy], topic, 0) for copy, topics in logs.items() for topic in topics]
+    rows += [(copy, cluster, "__cluster_metadata", 0) for copy, cluster in metadata.items()]
+    untold = untold_mirrors(rows_of(spark, rows, AT_HAND), ["s1"], "w.")
+    return sorted(row.topic for row in rows_of(spark, named, NAMED).transform(untold).collect())
+
+
+@pytest.mark.parametrize(
+    ("named", "logs", "metadata", "expected"),
+    [
+        pytest.param(
+            [("west", "a", 0, True), ("east", "w.a", 0, True)],
+            {"s1": ["a", "alone"], "m1": ["w.a"]},
+            METADATA,
+            [],
+            id="all at hand",
+        ),
+        pytest.param(
+            [("west", "a", 0, False), ("west", "b", 0, False), ("east", "w.b", 0, False)],
+            {"s1": [], "m1": ["w.a"]},
+            METADATA,
+            ["a", "b"],
+            id="no log of the source",
+        ),
+        pytest.param(
+            [("west", "a", 0, True), ("west", "b", 0, True), ("east", "w.a", 0, False)],
+            {"s1": ["a", "b"], "m1": []},
+            METADATA,
+            ["a"],
+            id="no log of the mirror",
+        ),
+        pytest.param(
+            [("west", "a", 0, False), ("west", "mm2-x.internal", 0, False)],
+            {"s1": [], "m1": []},
+            {"s1": "west"},
+            ["a"],
+            id="what the mirror has is not known",
+        ),
+        pytest.param(
+            [("west", "a", 0, False)], {"s1": [], "m1": []}, METADATA, [], id="no mirror of it"
+        ),
+        pytest.param(
+            [("west", "a", 0, False), ("east", "w.a", 0, True)],
+            {"s1": ["a"], "m1": ["w.a"]},
+            METADATA,
+            ["a"],
+            id="a replica out of sync alone",
+        ),
+        pytest.param(
+            [("", "a", 0, False)], {"s1": [], "m1": []}, {"s1": "", "m1": ""}, [], id="no names"
+        ),
+    ],
+)
+def test_logs_that_only_the_metadata_knows_are_not_known_to_be_mirrored(
+    spark: SparkSession,
+    named: list[tuple[str, str, int, bool]],
+    logs: dict[str, list[str]],
+    metadata: dict[str, str],
+    expected: list[str],
+) -> None:
+    assert _untold(spark, named, logs, metadata) == expected

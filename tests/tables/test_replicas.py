@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.engine.tables.known_replicas import without_log
 from kafka_segments.engine.tables.replicas import (
     KnownReplicas,
     answering_logs,
@@ -51,15 +50,6 @@ def test_topic_id_then_epoch_then_length_choose(
 
     assert [(row["broker_id"], row["doubt"]) for row in rows] == [(broker, None)]
     assert rows[0].asDict().keys().isdisjoint({"topic_id", "last_epoch"})
-
-
-def test_partitions_that_the_metadata_names_and_that_have_no_log_are_found(
-    spark: SparkSession,
-) -> None:
-    named = rows_of(spark, [(c, "t", n, "new", [1]) for c in "cd" for n in range(3)], NAMED)
-    there = rows_of(spark, [("c", "t", 1)], "cluster string, topic string, partition int")
-
-    assert without_log(named, there) == {"c": ["t-0", "t-2"], "d": ["t-0", "t-1", "t-2"]}
 
 
 def test_left_over_logs_alone_answer_nothing(spark: SparkSession) -> None:

@@ -19,8 +19,8 @@ class KnownReplicas(NamedTuple):
 
     Attributes:
         logs: the key of a log, topic_id, leader_epochs; rows of ``logs``.
-        named: cluster, topic, partition, topic_id, in_sync (ids of the brokers in the ISR or the
-            ELR), as the metadata has them last.
+        named: cluster, topic, partition, topic_id, replicas, in_sync (ids of the brokers in the ISR
+            or the ELR), as the metadata has them last.
     """
 
     logs: DataFrame | None = None

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.spark.computed_once import computed_once
 from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
+from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
@@ -33,9 +34,10 @@ from kafka_segments.verbs.copies.backup.decide.verdicts import (
     only_in_backup,
 )
 from kafka_segments.verbs.copies.backup.tasks import find_timestamps
+from kafka_segments.verbs.copies.divergence.absent_replicas import by_broker
 from kafka_segments.verbs.copies.divergence.decide.frames import chosen_segments
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
-from kafka_segments.verbs.copies.divergence.read_policies import MetadataHistory, unread_partitions
+from kafka_segments.verbs.copies.divergence.read_policies import MetadataHistory
 from kafka_segments.verbs.copies.divergence.run import Compared, run_divergence
 
 BACKUP = "backup"
@@ -122,13 +124,15 @@ def run_backup(
 
 def _tell_unread(history: MetadataHistory, logs: DataFrame) -> None:
     """Tell of which partitions no copy of the cluster's is at hand, by its own metadata log."""
-    if logs.where(F.col("topic") == METADATA_TOPIC).isEmpty():
+    named = history.named
+    if named is None or logs.where(F.col("topic") == METADATA_TOPIC).isEmpty():
         return  # the backup's may name partitions that are deleted by now
-    names = unread_partitions(history, logs)
+    found = without_log(named, by_broker(logs))
+    names = [name for of_cluster in found.values() for name in of_cluster]
     if names:
-        named = first_of(names, _NAMED)
+        told = first_of(names, _NAMED)
         tell_not_known(
-            [f"not known whether the backup holds {named}: no copy of the cluster's is at hand"]
+            [f"not known whether the backup holds {told}: no copy of the cluster's is at hand"]
         )
 
 

@@ -92,7 +92,8 @@ def compare(**options: Any) -> None:
     """Hold copies of logs against each other: where they differ, how, and which copy is right.
 
     Copies are brokers' log directories, snapshots and backups of one cluster, or with --match of
-    several. Nothing is changed there. Exit status 1: some difference is a fault.
+    several. Nothing is changed there. Exit status 1: some difference is a fault, or a replica that
+    the metadata log among them names is not at hand.
     """
     run(lambda: _compare(**options), verbose=options["verbose"])
 

@@ -53,11 +53,13 @@ _MOST_COMPARED_BYTES = 4 * 1024**3  # the digests of more are sooner compared by
 class ListedCopies(NamedTuple):
     """The listing, with ``copy``, and the rows of ``listed_logs``, with ``is_compact``.
 
+    ``at_hand``: rows of ``listed_logs`` under the names that the topics have in their copies.
     ``history``: what the metadata logs among the copies tell, where policies are by them.
     """
 
     listed: DataFrame
     logs: DataFrame
+    at_hand: DataFrame
     history: MetadataHistory = NO_HISTORY
 
 
@@ -73,7 +75,7 @@ class ReadCopies(NamedTuple):
         copies: rows of ``described``.
         parts: rows of ``unequal_parts``.
         bytes_there: bytes of the segments that are compared.
-        history: as in ``ListedCopies``.
+        at_hand, history: as in ``ListedCopies``.
     """
 
     listed: DataFrame
@@ -84,6 +86,7 @@ class ReadCopies(NamedTuple):
     copies: DataFrame
     parts: DataFrame
     bytes_there: int
+    at_hand: DataFrame
     history: MetadataHistory = NO_HISTORY
 
 
@@ -119,7 +122,8 @@ def list_copies(
         told = with_policy(with_history(options.policies, history))
     named = of_copies.transform(matched_topics(options.match, names))
     logs = named.transform(listed_logs).transform(told)
-    return ListedCopies(named, computed_once(logs, caches), history)
+    at_hand = of_copies.transform(listed_logs)
+    return ListedCopies(named, computed_once(logs, caches), at_hand, history)
 
 
 def read_compared(
@@ -150,7 +154,7 @@ def read_copies(
     Raises:
         UsageError: a warehouse without digests.
     """
-    named, logs, history = there
+    named, logs, at_hand, history = there
     segments = computed_once(named.transform(chosen_segments(chosen)), caches)
     known = _known(spark, segments, options, caches)
     unread = segments
@@ -171,7 +175,9 @@ def read_copies(
     read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
     copies = read.transform(described(chosen))
     parts = read.transform(unequal_parts(copies))
-    return ReadCopies(named, logs, segments, fresh, read, copies, parts, bytes_there, history)
+    return ReadCopies(
+        named, logs, segments, fresh, read, copies, parts, bytes_there, at_hand, history
+    )
 
 
 def _known(

@@ -15,6 +15,7 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_TOPICS,
 )
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
+from kafka_segments.engine.tables.replicas_at_hand import named_last
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
 from kafka_segments.verbs.copies.divergence.cleanup_policies import POLICIES, CleanupPolicies
@@ -37,6 +38,14 @@ class MetadataHistory(NamedTuple):
     rows: DataFrame | None
     clusters: Sequence[str]
     problems: Sequence[MetadataProblem]
+
+    @property
+    def named(self) -> DataFrame | None:
+        """Return rows of ``named_last``, a cluster without a name as null; None: there are none."""
+        if self.rows is None:
+            return None
+        named = rows_of(self.rows, METADATA_PARTITIONS).transform(named_last)
+        return named.withColumn("cluster", F.nullif("cluster", F.lit("")))
 
     @property
     def told_clusters(self) -> list[str]:
@@ -80,13 +89,6 @@ def with_history(policies: CleanupPolicies, history: MetadataHistory) -> Cleanup
     return policies.with_logs(history.told_clusters, *rows)
 
 
-def policies_at_hand(
-    listed: DataFrame, policies: CleanupPolicies, caches: ExitStack
-) -> CleanupPolicies:
-    """Return policies with what the metadata logs among copies tell; see ``history_at_hand``."""
-    return with_history(policies, history_at_hand(listed, caches))
-
-
 def history_at_hand(
     listed: DataFrame, caches: ExitStack, *, last: Collection[str] = ()
 ) -> MetadataHistory:
@@ -107,16 +109,3 @@ def history_at_hand(
     history = read_history(internal_files(of_copies, OF_METADATA, caches), caches)
     tell_not_known(f"{one}; cleanup policies are taken without it" for one in history.problems)
     return history
-
-
-def unread_partitions(history: MetadataHistory, logs: DataFrame) -> list[str]:
-    """Name the partitions that the metadata log has, and of which none of some logs is a replica.
-
-    Needs: ``logs``: topic and partition.
-    """
-    if history.rows is None:
-        return []
-    own = ["topic", "partition"]
-    named = rows_of(history.rows, METADATA_PARTITIONS).where("until_offset IS NULL")
-    unread = named.select(*own).join(logs.select(*own), own, how="left_anti").distinct()
-    return [f"{topic}-{partition}" for topic, partition in unread.orderBy(*own).collect()]

@@ -12,12 +12,15 @@ from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.run_columns import stamp_of
+from kafka_segments.verbs.copies.divergence.absent_replicas import tell_absent_replicas
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.decide.earlier_reads import kept_reads
 from kafka_segments.verbs.copies.divergence.decide.frames import other_topics, segments_of_copies
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
 from kafka_segments.verbs.copies.divergence.read_copies import ReadCopies, read_compared
 from kafka_segments.verbs.copies.divergence.tasks_logs import compare_logs
+
+_UNKNOWN = "how they differ from the others is not told"
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,16 @@ def run_divergence(
     3. The rows go to table ``divergences`` of the warehouse, and the digests to ``offset_ranges``.
        The rows are cached until ``caches`` closes.
 
+    Replicas that the metadata log among the copies names, and that are not at hand, are told; not
+    with an ``anchor``, which is compared with what there is.
+
     Raises:
         SourceError: a folder that cannot be listed.
         UsageError: a copy that holds a log twice.
     """
     found = read_compared(spark, options, caches, tell)
+    if options.anchor is None:
+        tell_absent_replicas(found.history, found.at_hand, _UNKNOWN, match=options.match)
     own = ("copy", "topic", "partition")
     copies = found.copies.join(found.logs.select(*own, "has_many_ids"), list(own), how="inner")
     copies = copies.join(segments_of_copies(found.segments), list(own), how="left")

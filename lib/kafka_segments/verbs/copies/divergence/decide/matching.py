@@ -30,11 +30,19 @@ def matched_topics(match: Match, copies: Sequence[str]) -> Transform:
     def transform(listed: DataFrame) -> DataFrame:
         if match == Match.BOTH:
             return listed
-        is_internal = F.coalesce(F.col("topic").rlike(_INTERNAL), F.lit(False))
-        own = listed.where(~is_internal)
+        own = listed.where(is_matched(match))
         return own if match == Match.NAME else _named_by_id(own, copies)
 
     return transform
+
+
+def is_matched(match: Match) -> Column:
+    """Tell whether a topic is matched at all: an internal one only by name and id.
+
+    Needs: topic (null: no topic's, which is kept).
+    """
+    is_internal = F.coalesce(F.col("topic").rlike(_INTERNAL), F.lit(False))
+    return F.lit(match == Match.BOTH) | ~is_internal
 
 
 def _named_by_id(listed: DataFrame, copies: Sequence[str]) -> DataFrame:

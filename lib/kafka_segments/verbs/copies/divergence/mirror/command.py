@@ -52,7 +52,7 @@ def mirror(**options: Any) -> None:
     Records are matched in their order, by key, value and headers. Ranges are printed with their
     offsets in both: what is mirrored, missing, extra, duplicated or reordered. If the offset syncs
     of a mirror maker lie on either side, they are checked. Exit status 1: some difference is a
-    fault.
+    fault, or a log that a metadata log names is not at hand.
     """
     run(lambda: _mirror(**options), verbose=options["verbose"])
 

@@ -11,8 +11,11 @@ from kafka_segments.engine.spark.computed_once import computed_once
 from kafka_segments.engine.spark.few_rows import expect_many_rows
 from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
 from kafka_segments.engine.spark.parallelism import default_parallelism
+from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
+from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.verbs.copies.divergence.absent_replicas import by_broker
 from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
 from kafka_segments.verbs.copies.divergence.decide.frames import (
     chosen_segments,
@@ -26,13 +29,19 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
     of_offset_syncs,
     pair_with_mirrors,
 )
+from kafka_segments.verbs.copies.divergence.mirror.decide.untold import untold_mirrors
 from kafka_segments.verbs.copies.divergence.mirror.mirrored_records import LogSegments
 from kafka_segments.verbs.copies.divergence.mirror.tasks import compare_mirrors
 from kafka_segments.verbs.copies.divergence.read_copies import load_of, refuse_missing, tell_links
-from kafka_segments.verbs.copies.divergence.read_policies import policies_at_hand
+from kafka_segments.verbs.copies.divergence.read_policies import (
+    MetadataHistory,
+    history_at_hand,
+    with_history,
+)
 from kafka_segments.verbs.copies.divergence.tasks_policies import with_policy
 
 _TASKS_A_CORE = 4  # logs are of different sizes
+_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,8 @@ def run_mirror(
     if kinds.NOT_FOLLOWED in loads:
         tell_links(listed)
     named = listed.transform(with_copy({uri: uri for uri in uris}))
-    policies = policies_at_hand(named, options.policies, caches)
+    history = history_at_hand(named, caches)
+    policies = with_history(options.policies, history)
     there = computed_once(named.transform(listed_logs).transform(with_policy(policies)), caches)
     choose = best_replicas(there, options.source)
     segments = computed_once(named.transform(chosen_segments(there)).transform(choose), caches)
@@ -95,6 +105,7 @@ def run_mirror(
             " expected, --prefix says what stands in front of the source's names"
         )
     unmirrored = segments.transform(logs_to_mirror(options.prefix)).count() - logs
+    _tell_untold(history, there, options)
     load = load_of(found)
     tasks = min(logs, _TASKS_A_CORE * default_parallelism(spark))
     if not load.is_little:
@@ -104,6 +115,23 @@ def run_mirror(
     return Mirrored(
         computed_once(spread.transform(compare_mirrors(syncs)), caches), logs, unmirrored
     )
+
+
+def _tell_untold(history: MetadataHistory, logs: DataFrame, options: MirrorOptions) -> None:
+    """Say of which logs that the metadata logs name it is not known whether they are mirrored."""
+    if history.named is None:
+        return
+    found = history.named.transform(with_logs_at_hand(by_broker(logs)))
+    untold = found.transform(untold_mirrors(logs, options.source, options.prefix))
+    names = [f"{topic}-{number}" for topic, number in untold.orderBy(*LOG).collect()]
+    if names:
+        tell_not_known(
+            [
+                f"not known whether {first_of(names, _NAMED)} are mirrored: of them, or of their"
+                " mirrors, no replica that the metadata log has in sync is at hand; add the disks"
+                " of more brokers as --source and --mirror"
+            ]
+        )
 
 
 def _logs(segments: DataFrame) -> list[LogSegments]:

@@ -57,7 +57,8 @@ def repair(**options: Any) -> None:
     Each batch is taken from a copy in which it is sound, and all are of one history of leader
     epochs. Each log gets a folder of its own below --out, with the index files, producer snapshots
     and leader epochs that a broker's recovery writes. A manifest beside it has the SHA-256 of each
-    range and file. Exit status 1: no copy has some range, or a log was refused.
+    range and file. Exit status 1: no copy has some range, a log was refused, or a replica that the
+    metadata log among the copies names is not at hand.
     """
     run(lambda: _repair(**options), verbose=options["verbose"])
 

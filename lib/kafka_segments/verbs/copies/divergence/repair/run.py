@@ -10,10 +10,15 @@ from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.missing import nearest
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.copies.divergence.absent_replicas import tell_absent_replicas
 from kafka_segments.verbs.copies.divergence.decide.frames import with_segments
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
 from kafka_segments.verbs.copies.divergence.read_copies import read_compared
 from kafka_segments.verbs.copies.divergence.repair.tasks import RepairSettings, repair_logs
+
+_UNKNOWN = (
+    "whether they hold more, or another history, is not known, and nothing is taken from them"
+)
 
 
 def run_repair(
@@ -33,6 +38,7 @@ def run_repair(
     found = read_compared(spark, options, caches, tell)
     logs = found.logs.where(F.col("topic") != METADATA_TOPIC)
     _refuse_unknown(logs, settings.logs)
+    tell_absent_replicas(found.history, found.at_hand, _UNKNOWN, asked=settings.logs)
     copies = found.copies.transform(with_segments(found.segments, logs))
     of_logs = found.parts.where(F.col("topic") != METADATA_TOPIC)
     return computed_once(copies.transform(repair_logs(of_logs, settings)), caches)

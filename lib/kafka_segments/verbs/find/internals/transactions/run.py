@@ -23,9 +23,9 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.known_replicas import (
     known_replicas,
     named_partitions,
-    without_log,
 )
 from kafka_segments.engine.tables.replicas import PARTITION
+from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
@@ -111,7 +111,8 @@ def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> l
     if named is None or choice.broker_id is not None:  # a broker has not all partitions
         return []
     asked = choice.condition() & (F.col("topic") != TRANSACTIONS_TOPIC)
-    lacking = without_log(named.where(asked), replicas)
+    of_topics = replicas.withColumn("topic_id", F.lit(None).cast("string"))  # of no other topic
+    lacking = without_log(named.where(asked), of_topics)
     lines = (
         (
             cluster,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
@@ -62,18 +62,21 @@ def of_offset_syncs(segments: DataFrame) -> DataFrame:
     return segments.where(F.col("topic").rlike(_SYNCS))
 
 
+def is_to_mirror() -> Column:
+    """Tell of a topic whether a mirror ought to have it: Kafka's and MirrorMaker's own are none."""
+    return ~F.col("topic").rlike(_INTERNAL)
+
+
 def logs_to_mirror(prefix: str) -> Transform:
     """Name the logs of the source that a mirror ought to have, and their topics there.
-
-    Topics that Kafka or MirrorMaker keeps for itself are none.
 
     Needs: rows of ``best_replicas``; ``prefix``: what stands in front of the source's names.
     Gives: topic, partition, mirror_topic.
     """
 
     def transform(segments: DataFrame) -> DataFrame:
-        is_named = (F.col("side") == SOURCE) & ~F.col("topic").rlike(_INTERNAL)
-        named = segments.where(is_named).select(*LOG).distinct()
+        is_named = F.col("side") == SOURCE
+        named = segments.where(is_named & is_to_mirror()).select(*LOG).distinct()
         return named.withColumn("mirror_topic", F.concat(F.lit(prefix), "topic"))
 
     return transform
