@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -264,6 +265,22 @@ def test_a_session_without_delta_is_refused(
 
     with pytest.raises(UsageError, match="has no Delta: stop it, and `open` starts one"):
         kafka_segments.open(cookbook_warehouse, spark)
+
+
+def test_settings_of_the_session_that_stand_against_it_are_named(
+    cookbook_warehouse: Path, spark: SparkSession
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        kafka_segments.open(cookbook_warehouse, spark).close()
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        with pytest.warns(UserWarning, match="spark.sql.timestampType is TIMESTAMP_NTZ") as told:
+            kafka_segments.open(cookbook_warehouse, spark).close()
+    finally:
+        spark.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
+
+    assert told[0].filename == __file__
 
 
 def test_a_session_of_its_own_ends_when_it_is_closed(

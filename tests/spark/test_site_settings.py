@@ -12,6 +12,7 @@ from kafka_segments.engine.spark.site_settings import (
     WITHOUT_STRANGERS,
     defaults_file,
     site_error,
+    standing_against,
 )
 from ready_builds import ReadyBuild
 
@@ -49,6 +50,16 @@ def test_a_failure_that_tells_of_a_setting_names_its_key_and_file(site: Path) ->
     assert site_error("java.io.IOException: No space left") is None
     ours = "ClassNotFoundException: io.openlineage.spark.agent.OpenLineageSparkListener"
     assert site_error(ours) is None  # which is set over
+
+
+def test_what_a_users_session_sets_otherwise_is_named() -> None:
+    held = dict.fromkeys(MEANING, "other") | {"spark.sql.caseSensitive": "FALSE", "spark.x": "y"}
+
+    found = standing_against(held)
+
+    assert standing_against({}) == standing_against(MEANING) == []
+    assert "spark.sql.timestampType is other (TIMESTAMP_LTZ is meant)" in found
+    assert not any("timeZone" in line or "caseSensitive" in line for line in found)
 
 
 def test_without_a_file_of_the_site_nothing_is_named(

@@ -1,5 +1,6 @@
 """The tables of a warehouse as DataFrames, in a session that runs already or is started."""
 
+import warnings
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -11,6 +12,7 @@ from kafka_segments.api.arguments import Moment, clock_or
 from kafka_segments.console.options import ROOT
 from kafka_segments.engine.rows.workers import take_own_python
 from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.spark.site_settings import standing_against
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.views import HISTORY, table_names, view_names, view_of
@@ -30,6 +32,7 @@ class OpenTables:
         take_own_python(self.spark)
         self._tables = Warehouse(self.spark, uri)
         self._require_delta()
+        self._warn_of_settings()
 
     def __repr__(self) -> str:
         return f"<kafka_segments: {self.uri}>"
@@ -61,6 +64,16 @@ class OpenTables:
                 "the Spark session that is running has no Delta: stop it, and `open` starts one"
                 " that has, or start it with Delta's JARs, see docs/api.md"
             ) from None
+
+    def _warn_of_settings(self) -> None:
+        """Name what the session of a user's own sets otherwise than our queries mean."""
+        found = standing_against(self.spark.conf.getAll)
+        if found:
+            warnings.warn(
+                f"in this session {', '.join(found)}: answers may differ from those of the command"
+                " line, or fail; see docs/clusters.md",
+                stacklevel=4,
+            )
 
     @property
     def tables(self) -> list[str]:

@@ -5,6 +5,7 @@ docs/clusters.md has the same list. What else stands against a session is named 
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from kafka_segments.engine.spark.home import spark_home
@@ -25,6 +26,11 @@ MEANING = {
     "spark.sql.defaultCatalog": "spark_catalog",
 }
 """What our queries mean depends on these: Spark's own defaults but for the time zone."""
+_LEFT_TO_A_USER = {
+    "spark.sql.session.timeZone",  # by which moments are shown, and no more
+    "spark.sql.ansi.enabled",
+    "spark.sql.ansi.doubleQuotedIdentifiers",  # set for a query of `sql` while it is planned
+}
 WITHOUT_STRANGERS = {
     "spark.extraListeners": "",
     "spark.plugins": "",
@@ -62,6 +68,15 @@ def site_error(text: str) -> UsageError | None:
                 f" SPARK_CONF_DIR to a folder without it ({_said(text)})"
             )
     return None
+
+
+def standing_against(settings: Mapping[str, str]) -> list[str]:
+    """Return what a session of a user's own sets otherwise than our queries mean, in words."""
+    return [
+        f"{key} is {settings[key]} ({value} is meant)"
+        for key, value in MEANING.items()
+        if key not in _LEFT_TO_A_USER and settings.get(key, value).lower() != value.lower()
+    ]
 
 
 def _settings(file: Path) -> dict[str, str]:
