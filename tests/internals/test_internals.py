@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import metadata_logs as made
 from filled_tables import fill
 from kafka_segments.cli import cli
+from kafka_segments.console.not_known import noting
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
@@ -392,13 +393,16 @@ def test_a_table_of_metadata_that_only_spark_reads_is_told_of(
         clusters_with_metadata(str(read), at_ms=made.START_MS)
 
 
-def _load(warehouse: Path, *files: Path, now_ms: int = made.START_MS + 8_000) -> TopicConfigs:
+def _load(
+    warehouse: Path, *files: Path, now_ms: int = made.START_MS + 8_000, decide: bool = False
+) -> TopicConfigs:
     return load_configs(
         Settings.load(None, []),
         topic_configs=files,
         server_properties=None,
         warehouse=str(warehouse),
         now_ms=now_ms,
+        decide=decide,
     )
 
 
@@ -441,6 +445,9 @@ def test_logs_of_a_cluster_without_metadata_take_no_other_clusters_settings_and_
     log_dirs = [{"cluster": name, "log_dir": f"/{name}"} for name in (made.CLUSTER, "b", "")]
     fill(Warehouse(spark, str(warehouse)), tables.LOG_DIRS, log_dirs)
 
+    configs_file = tmp_path / "configs.txt"
+    configs_file.write_text("Dynamic configs for topic orders are:\n  retention.ms=3\n")
+
     configs = _load(warehouse)
 
     assert configs.of(made.CLUSTER).resolve("orders", 1)["retention_ms"].value == 2_000
@@ -453,6 +460,12 @@ def test_logs_of_a_cluster_without_metadata_take_no_other_clusters_settings_and_
         f"cluster (no name): {said}",
         f"cluster b: {said}",
     ]
+    with noting() as told:
+        _load(warehouse, decide=True)
+        assert [line.split(":")[0] for line in told] == ["cluster (no name)", "cluster b"]
+        assert "settings are not known, and the next level decides" in told[0]
+        _load(warehouse, configs_file, decide=True)
+    assert len(told) == 2
 
 
 @pytest.mark.slow

@@ -1,13 +1,13 @@
 """Options of the verbs that go by topic configs, as retention, roll and divergence do."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kafka_segments.console.lines import say
-from kafka_segments.console.not_known import tell_metadata_problems
+from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.console.options import (
     clock,
     kafka_version_option,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_segments.verbs.judge.retention.run import RetentionOptions
 
 _Held = TypeVar("_Held")
+_Tell = Callable[[Iterable[str]], None]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -77,11 +78,14 @@ def load_configs(
     server_properties: Path | None,
     warehouse: str | None,
     now_ms: int,
+    decide: bool = False,
 ) -> "TopicConfigs":
     """Read the files of ``config_file_options``, and say on stderr what was found in them.
 
     Of topics and brokers of which no file tells those count that their cluster's metadata log had
     at ``now_ms``, if the warehouse (an absolute URI; None: there is none) has its history.
+    ``decide``: they decide on all logs of the warehouse, so the verb ends with findings where it
+    has metadata, and none of a cluster's counts, unless files tell of topics.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
@@ -89,11 +93,12 @@ def load_configs(
     from kafka_segments.engine.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.engine.tables.topic_configs import TopicConfigs  # noqa: PLC0415
 
+    decide = decide and not topic_configs
     configs = TopicConfigs.load(
         settings,
         topic_configs=topic_configs,
         server_properties=server_properties,
-        metadata=() if warehouse is None else _of_metadata(warehouse, now_ms),
+        metadata=() if warehouse is None else _of_metadata(warehouse, now_ms, decide=decide),
     )
     if topic_configs:
         files = ", ".join(map(str, topic_configs))
@@ -107,15 +112,22 @@ def load_configs(
     return configs
 
 
-def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[MetadataConfigs]":
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)
+
+
+def _of_metadata(warehouse: str, now_ms: int, *, decide: bool) -> "Sequence[MetadataConfigs]":
     from kafka_segments.engine.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
 
-    without = "its topics' settings are not taken from there; give --topic-configs"
+    tell = tell_not_known if decide else _say_all
+    are = "not known, and the next level decides" if decide else "not taken from there"
+    without = f"its topics' settings are {are}; give --topic-configs"
 
     def read(at_offset: Mapping[str, int]) -> "Sequence[MetadataConfigs]":
         return read_metadata_configs(warehouse, at_offset)
 
-    return of_clusters(read, warehouse, now_ms=now_ms, without=without, of_logs=True)
+    return of_clusters(read, warehouse, now_ms=now_ms, without=without, tell=tell, of_logs=True)
 
 
 def of_clusters(
@@ -124,12 +136,13 @@ def of_clusters(
     *,
     now_ms: int,
     without: str,
+    tell: _Tell = _say_all,
     of_logs: bool = False,
 ) -> Sequence[_Held]:
     """Return what ``read`` gives of the clusters whose metadata is told as of a moment.
 
-    stderr says of each other cluster why it is not, and ``without``: what follows from that. Where
-    a history lacks something it says so, and the verb ends with findings.
+    ``tell`` is given a line of each other cluster, why it is not, and ``without``: what follows
+    from that. Where a history lacks something stderr says so, and the verb ends with findings.
     ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
     clusters that ``build`` found count as well.
     """
@@ -144,21 +157,21 @@ def of_clusters(
         clusters = clusters_with_metadata(warehouse, at_ms=now_ms)
         held = read(clusters.at_offset)
     except NoMetadataError as error:
-        say(f"{warehouse}: {error}: {without}")
+        tell((f"{warehouse}: {error}: {without}",))
         return ()
     tell_metadata_problems(warehouse, at_offset=clusters.at_offset)
-    for cluster, begin_ms in clusters.begin_ms.items():
-        say(
-            f"cluster {cluster_in_words(cluster)}: the history of its metadata begins at"
-            f" {moment_text(begin_ms)}, after {moment_text(now_ms)}: {without}",
-        )
+    tell(
+        f"cluster {cluster_in_words(cluster)}: the history of its metadata begins at"
+        f" {moment_text(begin_ms)}, after {moment_text(now_ms)}: {without}"
+        for cluster, begin_ms in clusters.begin_ms.items()
+    )
     known = clusters.at_offset.keys() | clusters.begin_ms.keys()
     others = clusters_of_logs(warehouse) - known if of_logs and known else ()
-    for cluster in sorted(others):
-        say(
-            f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it, but of"
-            f" {', '.join(map(cluster_in_words, sorted(known)))}: {without}",
-        )
+    tell(
+        f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it, but of"
+        f" {', '.join(map(cluster_in_words, sorted(known)))}: {without}"
+        for cluster in sorted(others)
+    )
     return held
 
 
@@ -201,6 +214,7 @@ def retention_options(
             server_properties=server_properties,
             warehouse=root,
             now_ms=moment,
+            decide=True,
         ),
         rules=RetentionRules.of(kafka_version),
         now_ms=moment,

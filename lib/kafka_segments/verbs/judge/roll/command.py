@@ -101,6 +101,7 @@ def _roll(
             server_properties=server_properties,
             warehouse=root,
             now_ms=moment,
+            decide=True,
         ),
         rules=RollRules.of(parse_version(kafka_version), rule),
         now_ms=moment,

@@ -43,7 +43,7 @@ def groups(**options: Any) -> None:
 
     It prints a row for each partition on each broker, and one for each group in it: records and
     bytes, how many of them are live, and how many compaction could remove. Exit status 1: a
-    partition does not load, or not all of its records.
+    partition does not load, or not all of its records, or a partition was not read.
     """
     run(lambda: _groups(**options), verbose=options["verbose"])
 

@@ -71,7 +71,6 @@ def run_groups(spark: SparkSession, options: GroupsOptions) -> DataFrame:
                 logs,
                 cluster=options.cluster,
                 groups=options.groups,
-                is_named_alone=True,
             )
         )
     if not options.groups:
