@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+import fresh_session
 from ci import is_ci
 from compiled_rooms import compiled_sources
 from memory_folders import MEMORY, has_plenty
@@ -95,10 +96,11 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Remove, once, what was compiled from other sources, beside them and here.
+    """Remove, once, what was compiled from other sources, beside them and here; register a plugin.
 
     numba looks at a function's own file alone, not at those of the functions that it calls.
     """
+    config.pluginmanager.register(fresh_session)
     if COMPILED.exists() or hasattr(config, "workerinput"):  # xdist: the first process does it
         return
     shutil.rmtree(COMPILED.parent, ignore_errors=True)
