@@ -12,9 +12,10 @@ def keeps_nothing(warehouse: str | None, *, dry_run: bool) -> bool:
 
     So it is with --dry-run, and where this user cannot write the warehouse, which is said.
     """
-    if dry_run or warehouse is None or _is_writable(warehouse):
+    why = None if dry_run or warehouse is None else _why_not_writable(warehouse)
+    if why is None:
         return dry_run
-    say(f"{warehouse} cannot be written (read-only): the answer is given, and not kept there")
+    say(f"{warehouse} cannot be written ({why}): the answer is given, and not kept there")
     return True
 
 
@@ -24,23 +25,28 @@ def require_writable(warehouse: str) -> None:
     Raises:
         UsageError: this user cannot write it.
     """
-    if not _is_writable(warehouse):
+    why = _why_not_writable(warehouse)
+    if why is not None:
         raise UsageError(
-            f"{warehouse} cannot be written (read-only, or not this user's): make it writable, or"
-            " take a copy or another --warehouse"
+            f"{warehouse} cannot be written ({why}): make it writable, or take a copy or another"
+            " --warehouse"
         )
 
 
-def _is_writable(warehouse: str) -> bool:
-    """Tell whether a local folder, or the one that it would be made in, can be written.
+def _why_not_writable(warehouse: str) -> str | None:
+    """Return why a local folder, or the one that it would be made in, cannot be written.
 
     A store says it at the first write. Root may write what is no read-only file system.
     """
+    from kafka_segments.files.storage.refused_calls import refused_call  # noqa: PLC0415
     from kafka_segments.files.storage.stores import store_of  # noqa: PLC0415
 
     if not store_of(warehouse).is_local:
-        return True
+        return None
     folder = Path(warehouse)
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    return os.access(folder, os.W_OK | os.X_OK)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return "read-only, or not this user's"
+    refused = refused_call(folder)
+    return None if refused is None else f"its file system has no {refused}"
