@@ -131,19 +131,22 @@ def test_a_group_goes_on_at_the_answer_or_at_the_end_of_the_log_there(spark: Spa
         " is_margin_enough boolean, target_ms long, unread_problem string"
     )
     topics = ({}, {"topic": "u", "unread_problem": "unread here"}, {"topic": "v"}, {"topic": "w"})
-    topics = (*topics, {"topic": "x"})
+    topics = (*topics, {"topic": "x"}, {"topic": "y", "target_ms": 7})
     aimed = frame(spark, columns, *({"committed_offset": 50, **topic} for topic in topics))
 
     rows = aimed.transform(plan_failover(answers)).collect()
 
     names = ("to_offset", "expected_duplicates", "most_duplicates", "problem")
-    assert {row["topic"]: tuple(row[name] for name in names) for row in rows} == {
+    found = {row["topic"]: tuple(row[name] for name in names) for row in rows}
+    nothing = {topic: found.pop(topic)[-1] for topic in "wy"}
+    assert found == {
         "t": (70, 5, 20, None),
         "u": (5, None, None, "unread here"),
         "v": (5, None, None, "unread there"),
-        "w": (None, None, None, None),
         "x": (None, None, None, "not known there"),
     }
+    assert nothing["w"].startswith("not known: no message around the committed offset")
+    assert nothing["y"].startswith("not known: the tables of the other cluster have no log of it")
     assert {row["committed_offset"] for row in rows} == {50}
 
 

@@ -13,6 +13,11 @@ from kafka_segments.verbs.find.search.decide.unread import with_unread
 
 PARTITION = ("topic", "partition")
 _NO_LOG = "not known: the tables have no log of it; build with the disk of a broker that has it"
+_NO_LOG_THERE = (
+    "not known: the tables of the other cluster have no log of it; build with the disk of a broker"
+    " that has it"
+)
+_NO_TIME = "not known: no message around the committed offset has a timestamp to search for"
 _KRAFTS_OWN = "KRaft's own log: kept whole, a cluster's metadata is not cut by time"
 
 
@@ -149,6 +154,7 @@ def plan_failover(answers: DataFrame) -> Transform:
     """Say where the group goes on, and how many messages it reads again.
 
     An answer without a record is the end of the log there; if there is a problem, it is not known.
+    Without any answer ``problem`` says why: nothing was to be asked, or there is no such log there.
 
     Needs: what ``aim_failover`` gives, committed_offset, unread_problem; ``answers``: of the other
         cluster to ``ask_other_cluster``.
@@ -163,7 +169,10 @@ def plan_failover(answers: DataFrame) -> Transform:
     there = answers.groupBy(*PARTITION).agg(
         *(F.max(F.when(F.col("question") == name, found)).alias(name) for name in names),
         F.max("problem").alias("problem"),
+        F.lit(True).alias("_is_answered"),
     )
+    why = F.when(F.col("target_ms") >= 0, F.lit(_NO_LOG_THERE)).otherwise(F.lit(_NO_TIME))
+    unanswered = F.when(F.col("_is_answered").isNull(), why)
 
     def transform(aimed: DataFrame) -> DataFrame:
         return aimed.join(there, list(PARTITION), how="left").select(
@@ -176,7 +185,7 @@ def plan_failover(answers: DataFrame) -> Transform:
             "to_offset",
             minus("after_last", "to_offset").alias("expected_duplicates"),
             minus("after_margin", "to_offset").alias("most_duplicates"),
-            F.coalesce("unread_problem", "problem").alias("problem"),
+            F.coalesce("unread_problem", "problem", unanswered).alias("problem"),
         )
 
     return transform
