@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.spark.few_rows import few_rows
-from kafka_segments.engine.tables import catalog, delta
+from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.catalog import LOG_DIRS, OFFSET_INDEX, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.statements import create_statement, delta_table
+from kafka_segments.engine.tables.statements import create_statement
 
 KINDS = (SEGMENTS, OFFSET_INDEX, LOG_DIRS, catalog.METADATA_TOPICS)
 LONG = "a-topic-with-a-name-of-more-than-32-signs"
@@ -30,17 +29,17 @@ def _first_commit(folder: Path) -> dict[str, Any]:
     metadata, protocol = said["metaData"], said["protocol"]
     metadata["schemaString"] = json.loads(metadata["schemaString"])
     features = sorted(protocol.pop("writerFeatures", []))
+    clustering = json.loads(said.get("domainMetadata", {}).get("configuration", "null"))
     return {
         "metadata": {**metadata, "id": None, "createdTime": None},
         "protocol": {**protocol, "features": features},
+        "clustering": clustering,
         "operation": said["commitInfo"]["operation"],
     }
 
 
 def _check(spark: SparkSession, folder: Path, table: Table) -> None:
-    """Hold our first commit against Delta's, which would not be clustered as ours is not."""
-    plain = table._replace(clustered_by=())
-    spark.sql(create_statement(plain, Warehouse(spark, str(folder / "delta")).uri(table)))
+    spark.sql(create_statement(table, Warehouse(spark, str(folder / "delta")).uri(table)))
     Warehouse(spark, str(folder / "ours")).create(table)
 
     ours, deltas = folder / "ours" / table.name, folder / "delta" / table.name
@@ -103,36 +102,6 @@ def test_rows_are_appended_without_delta_where_they_meet_the_constraints(
     assert sorted(file.name for file in log.glob("0*")) == [f"{n:020d}.json" for n in range(3)]
     tables = Warehouse(spark, str(tmp_path))
     assert tables.read(OFFSET_INDEX).where(f"topic = '{LONG}'").count() == 2
-    tables.optimize(OFFSET_INDEX)
-    assert tables.file_totals(OFFSET_INDEX)[0] == 1
-    assert _clustered_by(spark, tables) == []
-
-
-def test_a_table_that_is_large_is_clustered_where_its_files_are_joined(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = Warehouse(spark, str(tmp_path))
-    with few_rows(spark):
-        tables.create(OFFSET_INDEX)
-        for position in (1, 2):
-            tables.append(OFFSET_INDEX, _entry(spark, position))
-    monkeypatch.setattr(delta, "is_small", lambda _: False)
-
-    tables.optimize(OFFSET_INDEX)
-    tables.optimize(OFFSET_INDEX)
-
-    assert _clustered_by(spark, tables) == ["topic", "partition"]
-    assert tables.version(OFFSET_INDEX) == 4
+    tables.optimize(OFFSET_INDEX)  # by the columns clustered by, which needs their statistics
     assert tables.file_totals(OFFSET_INDEX)[0] == 1
     assert tables.read(OFFSET_INDEX).where(f"topic >= '{LONG}'").count() == 2
-    with few_rows(spark):  # by Spark, which alone writes to it now
-        tables.append(OFFSET_INDEX, _entry(spark, 3))
-    assert tables.version(OFFSET_INDEX) == 5
-    found = DeltaTable(tables.uri(OFFSET_INDEX)).protocol()
-    assert (found.min_reader_version, found.reader_features) == (1, None)
-
-
-def _clustered_by(spark: SparkSession, tables: Warehouse) -> list[str]:
-    detail = spark.sql(f"DESCRIBE DETAIL {delta_table(tables.uri(OFFSET_INDEX))}")
-    (row,) = detail.select("clusteringColumns").collect()
-    return list(row["clusteringColumns"] or ())

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -28,10 +29,16 @@ from kafka_segments.engine.spark.local_rows import arrow_rows, arrow_schema
 from kafka_segments.engine.tables import small_tables as at_once
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.small_tables import is_small
+from kafka_segments.engine.tables.small_tables import is_small, merge_small
 from kafka_segments.engine.tables.upgrades import with_new_columns
-from kafka_segments.files.storage.delta_metadata import create_table
-from kafka_segments.files.storage.delta_writes import merge_rows
+from kafka_segments.files.storage import delta_append, delta_merge
+from kafka_segments.files.storage.delta_append import append_rows
+from kafka_segments.files.storage.delta_create import create_table
+from kafka_segments.files.storage.delta_metadata import (
+    change_metadata,
+    publish_commit,
+    read_metadata,
+)
 from ready_builds import ReadyBuild
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -53,22 +60,20 @@ def _rows(*rows: Row) -> pa.Table:
     return pa.Table.from_pylist([{"gone": False, **row} for row in rows], schema=schema)
 
 
-def _made(folder: Path, properties: dict[str, str] = FEED) -> str:
+def _made(
+    folder: Path, properties: dict[str, str] = FEED, *, clustered_by: Sequence[str] = ("id",)
+) -> str:
     """Make a table of two files with the rows 1 and 2, and 3."""
     uri = str(folder / "table")
-    create_table(uri, schema=COLUMNS.json(), properties=properties)
+    create_table(uri, schema=COLUMNS.json(), properties=properties, clustered_by=clustered_by)
     for ids in ((1, 2), (3,)):
         rows = _rows(*({"id": number, "name": "a", "list": [number, None]} for number in ids))
-        write_deltalake(uri, rows.drop_columns(["gone"]).cast(arrow_schema(COLUMNS)), mode="append")
+        assert append_rows(uri, rows.drop_columns(["gone"]).cast(arrow_schema(COLUMNS)))
     return uri
 
 
 def _merge(uri: str, *rows: Row) -> bool:
-    return merge_rows(uri, _rows(*rows), keys=["id"])
-
-
-def _merge_and_delete(uri: str, *rows: Row) -> bool:
-    return merge_rows(uri, _rows(*rows), keys=["id"], deleted="gone")
+    return merge_small(uri, _rows(*rows), keys=["id"], deleted="gone")
 
 
 def _names(uri: str) -> dict[int, str | None]:
@@ -83,7 +88,7 @@ def _actions(uri: str, version: int) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _kinds(uri: str, version: int) -> list[str]:
-    return sorted({kind for kind, _ in _actions(uri, version)})
+    return [kind for kind, _ in _actions(uri, version)]
 
 
 def _files(uri: str) -> set[Path]:
@@ -91,53 +96,64 @@ def _files(uri: str) -> set[Path]:
 
 
 def test_one_commit_removes_the_files_that_changed_and_adds_one(tmp_path: Path) -> None:
-    uri = _made(tmp_path, {})
-
-    assert _merge_and_delete(uri, {"id": 2, "name": "b"}, {"id": 4}, {"id": 5, "gone": True})
-
-    assert _names(uri) == {1: "a", 2: "b", 3: "a", 4: None}
-    assert DeltaTable(uri).version() == 3
-    assert _kinds(uri, 3) == ["add", "commitInfo", "remove"]
-    (removed,) = (action["path"] for kind, action in _actions(uri, 3) if kind == "remove")
-    assert removed in {action["path"] for kind, action in _actions(uri, 1) if kind == "add"}
-
-
-def test_the_feed_tells_all_of_a_commit(tmp_path: Path) -> None:
     uri = _made(tmp_path)
 
-    assert _merge(uri, {"id": 1, "name": "b"}, {"id": 4})
+    assert _merge(uri, {"id": 2, "name": "b"}, {"id": 4}, {"id": 5, "gone": True})
+
+    assert _names(uri) == {1: "a", 2: "b", 3: "a", 4: None}
+    (added,) = (add for kind, add in _actions(uri, 1) if kind == "add")
+    told = dict(_actions(uri, 3))
+    assert _kinds(uri, 3) == ["commitInfo", "add", "cdc", "remove"]
+    assert told["remove"]["path"] == added["path"]
+    assert told["remove"]["size"] == added["size"]
+    stats = json.loads(told["add"]["stats"])
+    assert stats["numRecords"] == 3
+    assert not told["cdc"]["dataChange"]
+    assert told["commitInfo"]["readVersion"] == 2
+    metrics = told["commitInfo"]["operationMetrics"]
+    assert metrics["numTargetRowsUpdated"] == metrics["numTargetRowsInserted"] == "1"
+    assert metrics["numTargetRowsDeleted"] == "0"
+
+
+def test_the_feed_tells_all_of_a_commit_or_is_read_from_its_added_file(tmp_path: Path) -> None:
+    uri = _made(tmp_path)
+
+    assert _merge(uri, {"id": 1, "name": "b"}, {"id": 2, "gone": True}, {"id": 4})
     assert _merge(uri, {"id": 5})
 
     feed = pa.table(DeltaTable(uri).load_cdf(starting_version=3)).to_pylist()
     told = sorted((row["_commit_version"], row["_change_type"], row["id"]) for row in feed)
     assert told == [
+        (3, "delete", 2),
         (3, "insert", 4),
         (3, "update_postimage", 1),
         (3, "update_preimage", 1),
         (4, "insert", 5),
     ]
+    assert _kinds(uri, 4) == ["commitInfo", "add"]
 
 
 def test_a_table_may_be_left_without_rows(tmp_path: Path) -> None:
-    uri = _made(tmp_path, {})
+    uri = _made(tmp_path)
 
-    assert _merge_and_delete(uri, *({"id": number, "gone": True} for number in (1, 2, 3)))
+    assert _merge(uri, *({"id": number, "gone": True} for number in (1, 2, 3)))
 
     assert _names(uri) == {}
+    assert _kinds(uri, 3) == ["commitInfo", "cdc", "remove", "remove"]
 
 
 def test_what_changes_nothing_makes_no_commit(tmp_path: Path) -> None:
-    uri = _made(tmp_path, {})
+    uri = _made(tmp_path)
     before = _files(uri)
 
-    assert _merge_and_delete(uri)
-    assert _merge_and_delete(uri, {"id": 4, "gone": True})
+    assert _merge(uri)
+    assert _merge(uri, {"id": 4, "gone": True})
 
     assert _files(uri) == before
 
 
 def test_files_that_a_checkpoint_tells_of_are_removed(tmp_path: Path) -> None:
-    uri = _made(tmp_path, {})
+    uri = _made(tmp_path, {}, clustered_by=())
     DeltaTable(uri).create_checkpoint()
     for commit in Path(uri, "_delta_log").glob("*0.json"):
         commit.unlink()
@@ -158,33 +174,88 @@ def test_rows_that_are_there_as_they_are_are_written_only_for_the_feed(
     assert DeltaTable(uri).version() == (3 if properties else 2)
 
 
-@pytest.mark.parametrize("why", ["append only", "feed", "double", "column", "null", "several"])
-def test_what_it_does_not_know_is_left_to_delta(tmp_path: Path, why: str) -> None:
-    properties = {"append only": {"delta.appendOnly": "true"}, "feed": FEED}.get(why, {})
+@pytest.mark.parametrize(
+    "why",
+    [
+        *("appendOnly", "tenth", "MOST_BYTES", "MOST_FILES", "constraint"),
+        *("double", "column", "null", "several", "nowhere"),
+    ],
+)
+def test_what_it_does_not_know_is_left_to_delta(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    properties = {
+        "appendOnly": {"delta.appendOnly": "true"},
+        "constraint": {"delta.constraints.id": "id > 0"},
+    }.get(why, {})
+    if why == "constraint":
+        monkeypatch.setattr(delta_append, "_CONSTRAINT", "no such")  # while the rows are appended
     uri = _made(tmp_path, properties)
+    monkeypatch.undo()
+    if why == "tenth":
+        assert all(_merge(uri, {"id": number}) for number in range(10, 17))
+    if why.isupper():
+        monkeypatch.setattr(at_once, why, 1)
+    if why == "nowhere":
+        uri += "-not"
     rows = {
         "column": _rows({"id": 1}).drop_columns(["at"]),
         "null": _rows({"name": "x"}),
         "several": _rows({"id": 1}, {"id": 1}),
     }.get(why, _rows({"id": 1}))
     before = _files(uri)
-    key, deleted = "share" if why == "double" else "id", "gone" if why == "feed" else None
 
-    assert not merge_rows(uri, rows, keys=[key], deleted=deleted)
+    assert not merge_small(uri, rows, keys=["share" if why == "double" else "id"])
 
     assert _files(uri) == before
+    assert is_small(uri) is (not why.isupper() and why != "nowhere")
 
 
-@pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES"])
-def test_a_table_is_small_by_bytes_and_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+@pytest.mark.parametrize("changes_table", [False, True])
+def test_another_run_that_commits_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes_table: bool
 ) -> None:
-    uri = _made(tmp_path)
-    assert is_small(uri)
-    assert not is_small(f"{uri}-not")
+    uri, others = _made(tmp_path), [1]
 
-    monkeypatch.setattr(at_once, limit, 1)
-    assert not is_small(uri)
+    def publish(*given: Any) -> None:
+        while others:
+            others.pop()
+            if changes_table:
+                read = read_metadata(uri)
+                assert read is not None
+                of_table = {"delta.appendOnly": "true"}
+                change_metadata(uri, read, schema=read.schema, properties=of_table)
+            else:
+                assert _merge(uri, {"id": 1, "name": "other"}, {"id": 4, "name": "other"})
+        publish_commit(*given)
+
+    monkeypatch.setattr(delta_merge, "publish_commit", publish)
+    before = len(list(Path(uri).rglob("*.parquet")))
+
+    assert _merge(uri, {"id": 2, "name": "b"}, {"id": 4, "name": "b"}) is not changes_table
+
+    assert _names(uri) == (
+        {1: "a", 2: "a", 3: "a"} if changes_table else {1: "other", 2: "b", 3: "a", 4: "b"}
+    )
+    if changes_table:
+        assert len(list(Path(uri).rglob("*.parquet"))) == before
+
+
+def test_runs_that_never_come_first_leave_it_to_delta(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, tries = _made(tmp_path), []
+
+    def publish(*given: object) -> None:
+        tries.append(given)
+        raise FileExistsError
+
+    monkeypatch.setattr(delta_merge, "publish_commit", publish)
+    before = _files(uri)
+
+    assert not _merge(uri, {"id": 2, "name": "b"})
+    assert _files(uri) == before
+    assert 1 < len(tries) < 20
 
 
 def test_several_at_once_all_have_their_turn(tmp_path: Path) -> None:
@@ -198,6 +269,25 @@ def test_several_at_once_all_have_their_turn(tmp_path: Path) -> None:
     assert done == [True] * 4
     assert set(_names(uri)) == {1, 2, 3, 10, 11, 12, 13}
     assert DeltaTable(uri).version() == 6
+
+
+@pytest.mark.parametrize("at", ["_write_changes", "publish_commit"])
+def test_a_run_that_is_killed_leaves_the_table_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    uri = _made(tmp_path)
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as dying:
+        dying.setattr(delta_merge, at, die)
+        with pytest.raises(SystemExit):
+            _merge(uri, {"id": 2, "name": "b"})
+
+    assert _names(uri) == {1: "a", 2: "a", 3: "a"}
+    assert _merge(uri, {"id": 2, "name": "c"})
+    assert _names(uri) == {1: "a", 2: "c", 3: "a"}
 
 
 def _changed(table: Table, rows: DataFrame) -> DataFrame:
@@ -240,17 +330,15 @@ def test_delta_merges_to_the_same_rows_and_the_same_feed_and_goes_on_from_there(
     version = ours.version(table)
     assert version is not None
     changed = _changed(table, deltas.read(table))
-    deleted = "is_gone"
-    if table.keeps_changes:  # where Spark alone deletes rows
-        changed, deleted = changed.where("NOT is_gone"), None
     rows = arrow_rows(spark, changed.toArrow(), changed.schema)
 
     with few_rows(spark):
-        ours.merge(table, rows, deleted=deleted)
-    deltas.merge(table, rows, deleted=deleted)
+        ours.merge(table, rows, deleted="is_gone")
+    deltas.merge(table, rows, deleted="is_gone")
 
-    commit = dict(_actions(ours.uri(table), version + 1))["commitInfo"]
-    assert commit["engineInfo"].startswith("delta-rs")
+    assert (
+        dict(_actions(ours.uri(table), version + 1))["commitInfo"]["engineInfo"] == "kafka-segments"
+    )
     assert ours.version(table) == deltas.version(table) == version + 1
     expected = _sorted(deltas.read(table))
     assert _sorted(ours.read(table)) == expected

@@ -136,7 +136,7 @@ def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
     fill(tables, LOG_DIRS, [{"log_dir": "/a"}])
     with few_rows(spark):
         rows = tables.read(LOG_DIRS)  # as they are now
-    for name in ("read_small", "append_rows", "merge_rows", "create_table"):
+    for name in ("read_small", "append_small", "merge_small", "create_table"):
         monkeypatch.setattr(delta, name, _unexpected)
     monkeypatch.setattr(delta, "shares_folder", lambda *_: False)
 

@@ -4,9 +4,12 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,18 +29,20 @@ from kafka_segments.engine.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_D
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.missing import missing_table
 from kafka_segments.engine.tables.small_tables import (
+    append_small,
     is_small,
+    merge_small,
     read_columns,
     read_small,
 )
 from kafka_segments.engine.tables.statements import create_statement, delta_table, merge_statement
 from kafka_segments.engine.tables.upgrades import bring_up_to_date, made_schema
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.delta_append import append_files
+from kafka_segments.files.storage.delta_create import create_table
 from kafka_segments.files.storage.delta_health import refuse_broken_log
 from kafka_segments.files.storage.delta_log import last_version, remove_log_without_commit
-from kafka_segments.files.storage.delta_metadata import create_table, is_clustered, read_metadata
 from kafka_segments.files.storage.delta_rows import file_totals
-from kafka_segments.files.storage.delta_writes import append_files, append_rows, merge_rows
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.files.storage.stores import hadoop_uri, store_of
@@ -45,6 +50,7 @@ from kafka_segments.files.storage.uris import join_uri
 
 _LOG = logging.getLogger(__name__)
 _MOST_TRIES = 5
+_MEETS = "_meets_constraints"
 _CONFLICTS = (
     "ConcurrentAppendException",
     "ConcurrentDeleteReadException",
@@ -163,6 +169,7 @@ class Warehouse:
                 join_uri(self.root, table.name),
                 schema=made_schema(table.schema).json(),
                 properties=table.properties(),
+                clustered_by=table.clustered_by,
             )
             return
         self.spark.sql(create_statement(table, self.uri(table)))
@@ -180,9 +187,11 @@ class Warehouse:
 
     def _append_few(self, table: Table, rows: DataFrame) -> DataFrame:
         """Append few rows; return the table's columns of them, as they were computed."""
-        held = _held(rows, table.schema.fieldNames())
+        if rows_in_driver(rows) is None:
+            rows = rows.select(*table.schema.fieldNames())
+        held, met = _held_and_met(table, rows)
         found, uri = rows_in_driver(held), join_uri(self.root, table.name)
-        if not append_rows(uri, found, constraints=dict(table.constraints)):
+        if not append_small(uri, found, constraints=met):
             self._append_by_delta(table, held)
         return held
 
@@ -289,11 +298,12 @@ class Warehouse:
         self, table: Table, rows: DataFrame, deleted: str | None
     ) -> tuple[DataFrame, bool]:
         """Merge few rows at once; return them as they were computed, and whether it is done."""
-        held = _held(rows, [*table.schema.fieldNames(), *([] if deleted is None else [deleted])])
+        if rows_in_driver(rows) is None:
+            named = [] if deleted is None else [deleted]
+            rows = rows.select(*table.schema.fieldNames(), *named)
+        held, met = _held_and_met(table, rows)
         found, uri = rows_in_driver(held), join_uri(self.root, table.name)
-        constraints = dict(table.constraints)
-        is_done = merge_rows(uri, found, keys=table.keys, deleted=deleted, constraints=constraints)
-        return held, is_done
+        return held, merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
 
     def file_totals(self, table: Table) -> tuple[int, int]:
         """Return the number of files of a table, and their bytes; its log tells, or Spark."""
@@ -305,22 +315,9 @@ class Warehouse:
         return files, size_bytes
 
     def optimize(self, table: Table) -> None:
-        """Join the small files of a table; from here on a large one is clustered.
-
-        Spark clusters a table in a store when it is made.
-        """
-        name = delta_table(self.uri(table))
-        if table.clustered_by and self._is_here() and not self._is_clustered_or_small(table):
-            columns = ", ".join(table.clustered_by)
-            statement = f"ALTER TABLE {name} CLUSTER BY ({columns})"
-            self.retried(table, lambda: self.spark.sql(statement))
-        self.retried(table, lambda: self.spark.sql(f"OPTIMIZE {name}"))
-
-    def _is_clustered_or_small(self, table: Table) -> bool:
-        """Tell whether a table is clustered, after which only Spark writes to it, or too small."""
-        uri = join_uri(self.root, table.name)
-        found = read_metadata(uri)
-        return found is None or is_clustered(found) or is_small(uri)
+        """Join the small files of a table."""
+        statement = f"OPTIMIZE {delta_table(self.uri(table))}"
+        self.retried(table, lambda: self.spark.sql(statement))
 
     def vacuum(self, table: Table, *, hours: int) -> None:
         """Remove the files that no version of the last hours needs."""
@@ -350,12 +347,23 @@ def _without_columns_of_others(table: Table, rows: DataFrame) -> DataFrame:
     return rows if own.issuperset(there) else rows.select(*(name for name in there if name in own))
 
 
-def _held(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return few rows as the driver has them; those still to be computed with some columns."""
+def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, str]]:
+    """Collect few rows; return them, and the constraints that they are known to meet, by name.
+
+    These are all constraints of the table, or no constraint. Where the rows are still to be
+    computed, one query computes both.
+    """
+    holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
+    hold_all = reduce(and_, holds, F.lit(True))
     if rows_in_driver(rows) is not None:
-        return rows
+        is_met = not table.constraints or rows.where(~hold_all).isEmpty()
+        return rows, dict(table.constraints) if is_met else {}
     # Another thread may have met a large table by now: these rows are few all the same.
-    return frame_of_rows(rows.sparkSession, *computed_rows(rows.select(*columns)))
+    found, kind = computed_rows(rows.withColumn(_MEETS, hold_all))
+    columns = StructType(kind.fields[:-1])
+    held = frame_of_rows(rows.sparkSession, found.drop_columns([_MEETS]), columns)
+    is_met = pc.all(found[_MEETS], min_count=0).as_py()
+    return held, dict(table.constraints) if is_met else {}
 
 
 def _is_conflict(error: Exception) -> bool:

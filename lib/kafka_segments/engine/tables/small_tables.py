@@ -1,10 +1,11 @@
-"""Small tables on local disks, read by Arrow without Spark.
+"""Small tables on local disks: read, appended to and merged into by Arrow, without Spark.
 
-Delta plans a read of few rows for longer than it takes.
+Delta plans a read or a write of few rows for longer than either takes.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,13 +13,19 @@ from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.engine.spark.few_rows import MOST_ROWS
 from kafka_segments.engine.spark.local_rows import arrow_schema, frame_of_rows
+from kafka_segments.files.storage.delta_append import append_rows
+from kafka_segments.files.storage.delta_merge import FEED, commit_merge, is_set, mergeable_table
+from kafka_segments.files.storage.delta_metadata import read_metadata
 from kafka_segments.files.storage.delta_rows import SmallTable, file_totals, read_small_files
+from kafka_segments.files.storage.merged_rows import merge_rows
 from kafka_segments.files.storage.stores import store_of
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 MOST_BYTES = 4 * 1024 * 1024
 MOST_FILES = 500
 MOST_BYTES_READ = 16 * 1024 * 1024
 _MOST_BYTES_OF_COLUMNS = 4 * 1024**3
+_MOST_TRIES = 5
 
 
 def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
@@ -71,6 +78,87 @@ def is_small(uri: str) -> bool:
     """Tell whether a table on this machine has few bytes in few files, by its log."""
     found = file_totals(uri, most_log_bytes=MOST_BYTES) if store_of(uri).is_local else None
     return found is not None and found[0] <= MOST_FILES and found[1] <= MOST_BYTES
+
+
+def append_small(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
+    """Append few rows to a table on this machine by one file; they may have more columns.
+
+    ``constraints``: those that all rows are known to meet, conditions by name.
+
+    False: nothing is written, and Delta is to do it or to say why not.
+    """
+    if not store_of(uri).is_local:
+        return False
+    found = read_metadata(uri)
+    if found is None:
+        return False
+    schema = arrow_schema(StructType.fromJson(json.loads(found.schema)))
+    try:
+        return append_rows(uri, rows.select(schema.names).cast(schema), constraints=constraints)
+    except (pa.ArrowException, KeyError, ValueError):  # another type, or null where none may be
+        return False
+
+
+def merge_small(
+    uri: str,
+    rows: pa.Table,
+    *,
+    keys: Sequence[str],
+    deleted: str | None = None,
+    constraints: Mapping[str, str] = _NONE,
+) -> bool:
+    """Merge few rows into a small table on this machine, as ``merge_statement`` says, at once.
+
+    ``constraints``: those that all rows are known to meet, conditions by name. They may have more
+    columns than the table. Where the table has no change data feed, rows that are there as they
+    are make no commit.
+
+    False: nothing is written, and Delta is to do it or to say why not.
+    """
+    if not len(rows):
+        return True
+    for _ in range(_MOST_TRIES):
+        read = _read_small(uri)
+        try:
+            if read is None or not _merge_into(uri, read, rows, keys, deleted, constraints):
+                return False
+        except FileExistsError:  # another run was first: the table is another one now
+            continue
+        except (pa.ArrowException, KeyError, ValueError):  # as of ``append_small``
+            return False
+        return True
+    return False
+
+
+def _merge_into(
+    uri: str,
+    read: SmallTable,
+    rows: pa.Table,
+    keys: Sequence[str],
+    deleted: str | None,
+    constraints: Mapping[str, str],
+) -> bool:
+    """Merge rows into what was read of a table; the errors are those of ``commit_merge``."""
+    table = mergeable_table(uri, constraints, version=read.version)
+    schema = arrow_schema(StructType.fromJson(json.loads(read.schema)))
+    if table is None or not all(_is_exact(schema.field(key).type) for key in keys):
+        return False
+    merged = merge_rows(
+        [_with_schema(file, schema) for file in read.files],
+        rows.select(schema.names).cast(schema),
+        keys=keys,
+        is_gone=None if deleted is None else rows[deleted],
+        keeps_same=not is_set(table, FEED),
+    )
+    if merged is None:
+        return False
+    commit_merge(uri, table, read, merged, keys=keys)
+    return True
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    """Tell whether Arrow and Spark call the same values of a type equal."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
 
 
 def _read_small(uri: str, columns: Sequence[str] = ()) -> SmallTable | None:

@@ -1,13 +1,11 @@
-"""A Delta table's metadata by its log; and commits that make a table or change its metadata.
+"""A Delta table's metadata by its log, without Spark; and a commit that changes the metadata.
 
 Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution, Delta Log Entries.
 """
 
 import json
 import time
-import uuid
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltalake.table import ProtocolVersions
@@ -27,9 +25,6 @@ _KNOWN_FEATURES = {
     *("clustering", "domainMetadata"),
 }
 _LAST_WITHOUT_FEATURES = 4
-_CONSTRAINT = "delta.constraints."
-_FEED = "delta.enableChangeDataFeed"
-_OF_VERSION_2 = ("appendOnly", "invariants")
 
 
 class TableMetadata(NamedTuple):
@@ -91,74 +86,6 @@ def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def is_clustered(table: TableMetadata) -> bool:
-    """Tell whether a table is clustered, or was: deltalake reads it and does not write to it."""
-    return "clustering" in (table.protocol.get("writerFeatures") or ())
-
-
-def create_table(uri: str, *, schema: str, properties: Mapping[str, str]) -> bool:
-    """Make an empty table on a local disk as Delta's CREATE TABLE does, by one commit.
-
-    deltalake takes the properties, but holds no row to constraints that it is given then.
-
-    False: there is a table by now.
-
-    Args:
-        uri: where.
-        schema: the schema as JSON.
-        properties: the properties of the table, its constraints among them.
-    """
-    metadata = {
-        "id": str(uuid.uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema,
-        "partitionColumns": [],
-        "configuration": dict(properties),
-        "createdTime": _now_ms(),
-    }
-    asked = {
-        "partitionBy": "[]",
-        "clusterBy": "[]",
-        "description": None,
-        "isManaged": "false",
-        "properties": json.dumps(dict(properties)),
-    }
-    commit = _commit_info("CREATE TABLE", asked) | {"isBlindAppend": True}
-    protocol = {"protocol": _least_protocol(properties)}
-    Path(place(join_uri(uri, "_delta_log")).path).mkdir(parents=True, exist_ok=True)
-    try:
-        publish_commit(uri, 0, ({"commitInfo": commit}, {"metaData": metadata}, protocol))
-    except FileExistsError:
-        return False
-    return True
-
-
-def _least_protocol(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return the least protocol with what a table needs, as Delta takes it."""
-    has_constraints = any(key.startswith(_CONSTRAINT) for key in properties)
-    if properties.get(_FEED) != "true":
-        return {"minReaderVersion": 1, "minWriterVersion": 3 if has_constraints else 2}
-    features = [*_OF_VERSION_2, *(["checkConstraints"] if has_constraints else [])]
-    features.append("changeDataFeed")
-    return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
-
-
-def _commit_info(operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "timestamp": _now_ms(),
-        "operation": operation,
-        "operationParameters": dict(parameters),
-        "isolationLevel": "Serializable",
-        "isBlindAppend": False,
-        "operationMetrics": {},
-        "engineInfo": "kafka-segments",
-    }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def change_metadata(
     uri: str, before: TableMetadata, *, schema: str, properties: Mapping[str, str]
 ) -> None:
@@ -175,7 +102,16 @@ def change_metadata(
         "schemaString": schema,
         "configuration": before.properties | dict(properties),
     }
-    commit = _commit_info("UPDATE SCHEMA", {"schema": schema}) | {"readVersion": before.version}
+    commit = {
+        "timestamp": time.time_ns() // 1_000_000,
+        "operation": "UPDATE SCHEMA",
+        "operationParameters": {"schema": schema},
+        "readVersion": before.version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {},
+        "engineInfo": "kafka-segments",
+    }
     lines = ({"commitInfo": commit}, {"metaData": changed})
     try:
         publish_commit(uri, before.version + 1, lines)

@@ -24,7 +24,7 @@ from kafka_segments.engine.spark.few_rows import MOST_ROWS, expect_many_rows, ha
 from kafka_segments.engine.spark.local_rows import arrow_schema, frame_of_rows
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, TIME_INDEX, Table
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.files.storage.delta_writes import MEETS_CONSTRAINTS
+from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
 from kafka_segments.files.storage.durable_files import sync_file
 from kafka_segments.files.storage.files import Place, place
 from kafka_segments.files.storage.publishing import make_folder, named_errors

@@ -1,0 +1,151 @@
+"""Commit what a merge made of a plain Delta table on this machine, without Spark.
+
+Source: delta-io/delta PROTOCOL.md, Add File and Remove File, Add CDC File, Commit Provenance
+Information; and the commits that Delta 4 writes, with which tests compare ours.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_segments.files.storage.delta_append import as_parquet, writable_table, write_rows
+from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit
+from kafka_segments.files.storage.delta_rows import SmallTable
+from kafka_segments.files.storage.durable_files import sync_folder, write_durably
+from kafka_segments.files.storage.files import place
+from kafka_segments.files.storage.merged_rows import Merged
+
+FEED = "delta.enableChangeDataFeed"
+_APPEND_ONLY = "delta.appendOnly"
+_CHANGES = "_change_data"
+_CHANGE_TYPE = "_change_type"
+
+
+def mergeable_table(
+    uri: str, constraints: Mapping[str, str], *, version: int
+) -> TableMetadata | None:
+    """Return what the log of a table says in which rows may be replaced; None: Delta is to merge.
+
+    ``constraints`` are those that the new rows are known to meet.
+
+    Raises:
+        FileExistsError: ``version`` is no longer the last one.
+    """
+    found = writable_table(uri, constraints)
+    if found is None or is_set(found, _APPEND_ONLY):
+        return None
+    if found.version != version:
+        raise FileExistsError(uri)
+    return found
+
+
+def is_set(table: TableMetadata, name: str) -> bool:
+    """Tell whether a property of a table is true."""
+    return table.properties.get(name, "").lower() == "true"
+
+
+def commit_merge(
+    uri: str, table: TableMetadata, read: SmallTable, merged: Merged, *, keys: Sequence[str]
+) -> None:
+    """Commit in one version what became of the rows that were read; nothing where none changed.
+
+    The files whose rows changed are removed, one with all their rows is added. Where the table has
+    a change data feed, rows that were updated or deleted are told there.
+
+    Raises:
+        FileExistsError: another run committed first; the table is as that run left it.
+        OSError: the disk refused; the table is as it was.
+    """
+    if not merged.changed and not len(merged.inserted):
+        return
+    written: list[dict[str, Any]] = []
+    if len(merged.rows):
+        written.append({"add": write_rows(uri, table, merged.rows)})
+    # Readers of the feed take rows of added files for inserted ones where it has no files.
+    if is_set(table, FEED) and (len(merged.before) or len(merged.deleted)):
+        written.append({"cdc": _write_changes(uri, merged)})
+    now_ms = time.time_ns() // 1_000_000
+    removed = [
+        {"remove": _remove(*read.added[number], len(read.files[number]), now_ms)}
+        for number in merged.changed
+    ]
+    lines = [{"commitInfo": _commit_info(table, merged, keys, now_ms)}, *written, *removed]
+    try:
+        publish_commit(uri, table.version + 1, lines)
+    except FileExistsError:
+        # After another error the commit may be there: then the files stay.
+        for action in written:
+            for file in action.values():
+                Path(place(uri).child(file["path"]).path).unlink()
+        raise
+
+
+def _write_changes(uri: str, merged: Merged) -> dict[str, Any]:
+    """Write what the feed tells of a merge, and wait for the disk; return its ``cdc`` action."""
+    told = {
+        "update_preimage": merged.before,
+        "update_postimage": merged.after,
+        "delete": merged.deleted,
+        "insert": merged.inserted,
+    }
+    rows = pa.concat_tables(
+        rows.append_column(_CHANGE_TYPE, pa.repeat(kind, len(rows))) for kind, rows in told.items()
+    )
+    folder = Path(place(uri).child(_CHANGES).path)
+    if not folder.is_dir():
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+    name = f"cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"
+    data = as_parquet(rows)
+    write_durably(str(folder / name), data, is_synced=True)
+    return {
+        "path": f"{_CHANGES}/{name}",
+        "partitionValues": {},
+        "size": len(data),
+        "dataChange": False,
+    }
+
+
+def _remove(path: str, size_bytes: int, rows: int, now_ms: int) -> dict[str, Any]:
+    return {
+        "path": path,
+        "deletionTimestamp": now_ms,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+        "size": size_bytes,
+        "stats": json.dumps({"numRecords": rows}),
+    }
+
+
+def _commit_info(
+    table: TableMetadata, merged: Merged, keys: Sequence[str], now_ms: int
+) -> dict[str, Any]:
+    condition = " AND ".join(f"(t.{key} = s.{key})" for key in keys)
+    metrics = {
+        "numTargetRowsUpdated": len(merged.before),
+        "numTargetRowsDeleted": len(merged.deleted),
+        "numTargetRowsInserted": len(merged.inserted),
+        "numTargetFilesAdded": int(len(merged.rows) > 0),
+        "numTargetFilesRemoved": len(merged.changed),
+    }
+    return {
+        "timestamp": now_ms,
+        "operation": "MERGE",
+        "operationParameters": {
+            "predicate": json.dumps([condition]),
+            "matchedPredicates": json.dumps([{"actionType": "update"}]),
+            "notMatchedPredicates": json.dumps([{"actionType": "insert"}]),
+            "notMatchedBySourcePredicates": "[]",
+        },
+        "readVersion": table.version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {name: str(number) for name, number in metrics.items()},
+        "engineInfo": "kafka-segments",
+    }
