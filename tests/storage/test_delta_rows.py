@@ -171,3 +171,28 @@ def test_the_commits_and_the_checkpoint_that_are_read_are_the_last_ones(table: s
 
     assert file_totals(table, most_log_bytes=size_bytes) is not None
     assert file_totals(table, most_log_bytes=size_bytes - 1) is None
+
+
+def test_what_another_engine_merged_can_be_filtered_and_taken(tmp_path: Path) -> None:
+    """deltalake writes views of texts then, of which Arrow does neither."""
+    rows = pa.table(
+        {
+            "key": ["a", "b"],
+            "list": pa.array([["x"], None]),
+            "struct": pa.array([{"text": "q"}, None], pa.struct([("text", pa.string())])),
+            "map": pa.array([[("k", "v")], None], pa.map_(pa.string(), pa.string())),
+            "bytes": pa.array([b"1", None]),
+        }
+    )
+    path = str(tmp_path / "table")
+    write_deltalake(path, rows)
+    merged = DeltaTable(path).merge(rows, "t.key = s.key", source_alias="s", target_alias="t")
+    merged.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    read = read_small_files(path, most_bytes=LARGE, most_files=9, most_rows=9)
+
+    assert read is not None
+    (file,) = read.files
+    assert sorted(file.take([1, 0]).to_pylist(), key=lambda row: str(row["key"])) == (
+        rows.to_pylist()
+    )

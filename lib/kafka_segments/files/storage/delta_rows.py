@@ -156,7 +156,32 @@ def _rows_of(file: Place, columns: Sequence[str], *, most_rows: int) -> pa.Table
         if opened.metadata.num_rows > most_rows:
             return None
         there = set(opened.schema_arrow.names)
-        return opened.read([name for name in columns if name in there] if columns else None)
+        wanted = [name for name in columns if name in there] if columns else None
+        return _without_views(opened.read(wanted))
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    """Return rows with texts and bytes in the form that Arrow filters and takes.
+
+    Files that deltalake merged have them as views, nested ones, too, which it cannot (Arrow 26).
+    """
+    plain = pa.schema([field.with_type(_without_view(field.type)) for field in rows.schema])
+    return rows if plain == rows.schema else rows.cast(plain)
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_view(kind.value_type)))
+    if pa.types.is_map(kind):
+        item = kind.item_field.with_type(_without_view(kind.item_type))
+        return pa.map_(_without_view(kind.key_type), item)
+    return kind
 
 
 def read_small_table(
