@@ -87,10 +87,10 @@ def test_a_source_that_is_given_twice_repeats_no_credentials() -> None:
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
     """A warehouse as far as the names of its tables tell."""
-    for name in ("segments", "logs", "runs"):
+    for name in ("segments", "logs", "log_dirs", "runs"):
         log = tmp_path / "wh" / name / "_delta_log"
         log.mkdir(parents=True)
-        (log / f"{0:020d}.json").write_text("{}\n")
+        (log / f"{0:020d}.json").write_text('{"add": {}}\n')
     return tmp_path / "wh"
 
 
@@ -104,6 +104,18 @@ def test_a_warehouse_that_is_not_there_or_has_no_segments_is_named(
     )
     assert _line(*verb, "--warehouse", tmp_path) == (
         f"kafka-segments: {tmp_path} has no table segments: run `kafka-segments build`"
+    )
+
+
+@pytest.mark.parametrize("verb", [*READERS, ["sql", "SELECT 1"]], ids=" ".join)
+def test_tables_of_a_first_build_that_did_not_end_are_no_answer(
+    verb: list[str], tables: Path
+) -> None:
+    (tables / "runs" / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
+
+    assert _line(*verb, "--warehouse", tables) == (
+        f"kafka-segments: {tables}: no build has ended there, so that its tables are empty or not"
+        " whole: run `kafka-segments build` again"
     )
 
 

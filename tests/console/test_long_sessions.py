@@ -47,7 +47,7 @@ def warehouse(tmp_path: Path) -> Path:
     for table in (SEGMENTS, LOGS, RUNS):
         log = tmp_path / "warehouse" / table.name / "_delta_log"
         log.mkdir(parents=True)
-        (log / f"{0:020d}.json").write_text("{}\n")
+        (log / f"{0:020d}.json").write_text('{"add": {}}\n')
     return tmp_path / "warehouse"
 
 

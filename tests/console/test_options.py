@@ -151,7 +151,7 @@ def test_a_release_that_nobody_knows_is_refused_by_every_verb_in_the_same_words(
 ):
     for table in command.reads:  # they are looked for first
         (tmp_path / table / "_delta_log").mkdir(parents=True)
-        (tmp_path / table / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
+        (tmp_path / table / "_delta_log" / f"{0:020d}.json").write_text('{"add": {}}\n')
     needed = {"--time": "LATEST", "--last": "1h"}
     given = ["orders-0"] * sum(isinstance(param, click.Argument) for param in command.params)
     for option in command.params:

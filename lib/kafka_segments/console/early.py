@@ -23,6 +23,7 @@ from kafka_segments.files.storage.uris import misread_uri, scheme_of
 ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
 _LOG = "_delta_log"
+_SEGMENTS, _RUNS = "segments", "runs"
 _MOST_PLAN_BYTES = 64 * 1024 * 1024
 
 
@@ -105,10 +106,29 @@ def require_tables(text: str, names: Sequence[str]) -> None:
     if ANY_TABLE in names:
         if not any(_has_commit(folder) for folder in root.iterdir() if folder.is_dir()):
             raise UsageError(missing_tables(str(root)))
+        _require_ended_build(root, (_SEGMENTS,))
         return
     for name in names:
         if not _has_commit(root / name):
             raise UsageError(missing_table(str(root), name))
+    _require_ended_build(root, names)
+
+
+def _require_ended_build(root: Path, names: Sequence[str]) -> None:
+    """Refuse tables that the first build of a warehouse made and did not end: they may be empty.
+
+    Raises:
+        UsageError: no build has ended there.
+    """
+    runs = root / _RUNS
+    if _SEGMENTS not in names or not _has_commit(runs) or next(runs.glob("*.parquet"), None):
+        return
+    if any(b'"add"' in commit.read_bytes() for commit in (runs / _LOG).glob("*.json")):
+        return  # runs were there, which somebody deleted
+    raise UsageError(
+        f"{root}: no build has ended there, so that its tables are empty or not whole: run"
+        " `kafka-segments build` again"
+    )
 
 
 def require_plan(warehouse: str, table: str, plan_id: str) -> None:
