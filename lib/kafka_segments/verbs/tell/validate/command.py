@@ -1,6 +1,7 @@
 """``validate``: expectations over the tables, Data Docs."""
 
 import os
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -46,8 +47,16 @@ def validate(**options: Any) -> None:
 
 
 def _import_meanwhile(module: str) -> None:
-    """Begin to import a module that takes seconds, while Spark starts."""
-    Thread(target=import_module, args=(module,), daemon=True).start()
+    """Begin to import a module that takes seconds, while Spark starts.
+
+    What fails there fails again, and is told, where the module is needed.
+    """
+
+    def begin() -> None:
+        with suppress(Exception):
+            import_module(module)
+
+    Thread(target=begin, daemon=True).start()
 
 
 def _validate(
