@@ -34,24 +34,39 @@ _LOG = bytes.fromhex(
 def make_class_archive(root: Path, archive: Path) -> None:
     """Make the archive of an installation; its older ones go."""
     written = archive.with_suffix(f".{os.getpid()}.new")
-    with tempfile.TemporaryDirectory() as folder:
-        with spark_session("class archive", root=root, dump_classes=written) as spark:
-            gateway: Any = SparkContext._gateway
-            with (
-                open(os.devnull, "w") as nowhere,
-                contextlib.redirect_stdout(nowhere),
-                contextlib.redirect_stderr(nowhere),
-            ):
-                _run_verbs(Path(folder))
-            table = spark.read.format("delta").load(f"{folder}/warehouse/segments")
-            table.groupBy("topic").count().orderBy("topic").collect()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                _load_classes(root, written, Path(folder))
+            finally:
+                _end_jvm()
+        for older in archive.parent.glob(f"{archive.name.partition('-')[0]}-*"):
+            if older != written:
+                older.unlink(missing_ok=True)
+        written.replace(archive)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _load_classes(root: Path, written: Path, folder: Path) -> None:
+    with spark_session("class archive", root=root, dump_classes=written) as spark:
+        with (
+            open(os.devnull, "w") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+            contextlib.redirect_stderr(nowhere),
+        ):
+            _run_verbs(folder)
+        table = spark.read.format("delta").load(f"{folder}/warehouse/segments")
+        table.groupBy("topic").count().orderBy("topic").collect()
+
+
+def _end_jvm() -> None:
+    """End the JVM and wait for it: it writes the archive as its last act."""
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait()  # it writes the archive as its last act
-    for older in archive.parent.glob(f"{archive.name.partition('-')[0]}-*"):
-        if older != written:
-            older.unlink(missing_ok=True)
-    written.replace(archive)
+        gateway.proc.wait()
 
 
 def _run_verbs(folder: Path) -> None:

@@ -180,19 +180,44 @@ def test_a_relative_cache_folder_counts_as_none_is_set(monkeypatch: pytest.Monke
     assert archive.cache_folder() == Path.home() / ".cache" / "kafka-segments"
 
 
-def test_a_failure_is_said_in_one_line(
+def test_it_appears_whole_and_its_installations_older_ones_go(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = archive.class_archive(root, _jars(root))
+    file.parent.mkdir(parents=True)
+    other = file.parent / "fedcba98-0123.jsa"
+    for path in (file.parent / f"{file.name[:8]}-0123.jsa", file.with_suffix(".tried"), other):
+        path.touch()
+
+    def load(root: Path, written: Path, folder: Path) -> None:
+        assert not file.exists()
+        written.write_text("classes", "utf-8")
+
+    monkeypatch.setattr(making, "_load_classes", load)
+    monkeypatch.setattr(making, "_end_jvm", lambda: None)
+
+    making.make_class_archive(root, file)
+
+    assert sorted(file.parent.iterdir()) == sorted((file, other))
+    assert file.read_text("utf-8") == "classes"
+
+
+def test_a_failure_leaves_nothing_and_is_said_in_one_line(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def make(root: Path, file: Path) -> None:
+    def load(root: Path, written: Path, folder: Path) -> None:
+        written.write_text("classes", "utf-8")
         raise OSError("no space left")
 
-    monkeypatch.setattr(making, "make_class_archive", make)
+    monkeypatch.setattr(making, "_load_classes", load)
+    monkeypatch.setattr(making, "_end_jvm", lambda: None)
     monkeypatch.setattr(making.signal, "alarm", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["x", str(root)])
     monkeypatch.setattr(making, "keeps_its_own", lambda: False)
 
     assert making.main() == 0
     assert capsys.readouterr().err == "no archive of classes: no space left\n"
+    assert list((root / "cache" / "kafka-segments").iterdir()) == []
 
 
 def test_the_switch_keeps_the_module_from_doing_anything(

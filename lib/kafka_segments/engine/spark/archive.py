@@ -46,7 +46,7 @@ def class_archive(root: Path, jars: Sequence[Path]) -> Path:
     """Return where the archive lies that fits this installation's Spark, Java and JARs.
 
     Raises:
-        OSError: there is no Java, or a JAR is gone.
+        OSError: a JAR is gone.
         RuntimeError: there is no home folder.
     """
     parts = [pyspark.__version__, str(Path(pyspark.__file__).parent)]
