@@ -90,9 +90,14 @@ def broken_log(table: str) -> Broken | None:
     A log on a disk that ends before the version that a build noted was cut back.
     None: nothing, or there is no table.
     """
+    return _looked_at(table)[1]
+
+
+def _looked_at(table: str) -> tuple[list[FileEntry], Broken | None]:
+    """Return what lies in the log of a table, and what is broken of it."""
     noted = noted_version(table)
     entries = log_entries(table)
-    return _broken_commit(table, entries) or _cut_back(table, entries, noted)
+    return entries, _broken_commit(table, entries) or _cut_back(table, entries, noted)
 
 
 def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
@@ -131,15 +136,16 @@ def _last_version(entries: list[FileEntry]) -> int | None:
     return max((int(found[1]) for found in of_versions if found), default=None)
 
 
-def refuse_broken_log(table: str) -> None:
-    """Refuse a table whose log is broken, see ``broken_log``.
+def refuse_broken_log(table: str) -> list[FileEntry]:
+    """Refuse a table whose log is broken, see ``broken_log``; return what lies in a sound one.
 
     Raises:
         BrokenTableError: names the file, and the step.
     """
-    broken = broken_log(table)
+    entries, broken = _looked_at(table)
     if broken is not None:
         raise BrokenTableError(broken.text)
+    return entries
 
 
 def broken_file(table: str) -> Broken | None:
@@ -149,10 +155,10 @@ def broken_file(table: str) -> Broken | None:
     which takes its time where a table is large; a store would be asked for each.
     None: nothing was found, or there is no table.
     """
-    found = broken_log(table)
+    entries, found = _looked_at(table)
     if found is not None:
         return found
-    log, entries = log_of(table), log_entries(table)
+    log = log_of(table)
     commits = commits_since_checkpoint(entries)
     versions = [int(entry.name[:20]) for entry in commits]
     if versions and versions != list(range(versions[0], versions[-1] + 1)):

@@ -22,7 +22,6 @@ from kafka_segments.files.storage.delta_health import refuse_broken_log
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     commits_since_checkpoint,
-    log_entries,
     log_of,
 )
 from kafka_segments.files.storage.files import Place, place, read_whole
@@ -32,8 +31,6 @@ _MOST_LOG_BYTES = 64 * 1024 * 1024
 # Spark writes timestamps as Parquet's INT96, in which Arrow reads ns.
 _UNIT = "us"
 _NOT_TOLD = (OSError, SourceError, DeltaError, pa.ArrowException, KeyError, ValueError)
-
-
 # deltalake takes %20 for a space and \ for /, and panics at [ and others.
 _TAKEN_AS_IT_IS = re.compile(r"[\w /.,:;=+@~()#-]*")
 
@@ -58,8 +55,7 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
     Raises:
         BrokenTableError: its log is broken.
     """
-    refuse_broken_log(uri)
-    needed = _needed(log_entries(uri))
+    needed = _needed(refuse_broken_log(uri))
     size_bytes = sum(entry.size_bytes for entry in needed)
     if not needed or (most_log_bytes is not None and size_bytes > most_log_bytes):
         return None
@@ -80,12 +76,30 @@ def is_opened_in_place(uri: str) -> bool:
     return folder.store.is_local and bool(_TAKEN_AS_IT_IS.fullmatch(folder.path))
 
 
-def _open_plain(uri: str, *, most_log_bytes: int) -> DeltaTable | None:
+class _Plain(NamedTuple):
+    """A table whose files alone tell its rows, and the names of the files, with their bytes."""
+
+    table: DeltaTable
+    added: list[tuple[str, int]]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size_bytes for _, size_bytes in self.added)
+
+
+def _open_plain(uri: str, *, most_log_bytes: int) -> _Plain | None:
     """Open a table as ``open_table`` does; None as well: its files alone do not tell its rows."""
     found = open_table(uri, most_log_bytes=most_log_bytes)
     if found is None or found.protocol().min_reader_version > 1:
         return None
-    return None if found.metadata().partition_columns else found
+    if found.metadata().partition_columns:
+        return None
+    try:
+        actions = found.get_add_actions()
+    except _NOT_TOLD:
+        return None
+    names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
+    return _Plain(found, list(zip(names, sizes, strict=True)))
 
 
 def _needed(entries: list[FileEntry]) -> list[FileEntry]:
@@ -101,13 +115,6 @@ def _copy_log(uri: str, entries: list[FileEntry], folder: Path) -> None:
         (folder / "_delta_log" / entry.name).write_bytes(data)
 
 
-def _files_of(table: DeltaTable) -> list[tuple[str, int]]:
-    """Return the names of the files of a version, and their bytes."""
-    added = table.get_add_actions()
-    names, sizes = (added.column(name).to_pylist() for name in ("path", "size_bytes"))
-    return list(zip(names, sizes, strict=True))
-
-
 def read_small_files(
     uri: str, columns: Sequence[str] = (), *, most_bytes: int, most_files: int, most_rows: int
 ) -> SmallTable | None:
@@ -116,13 +123,12 @@ def read_small_files(
     None: there is no table, it has more files, bytes or rows, its log has more bytes, or only Spark
     can tell.
     """
-    table = _open_plain(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
-    added = [] if table is None else _files_of(table)
-    if table is None or _total(added) > most_bytes or len(added) > most_files:
+    found = _open_plain(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
+    if found is None or found.size_bytes > most_bytes or len(found.added) > most_files:
         return None
     files = []
     try:
-        for path, _ in added:
+        for path, _ in found.added:
             file = _rows_of(place(uri).child(unquote(path)), columns, most_rows=most_rows)
             if file is None:
                 return None
@@ -130,7 +136,7 @@ def read_small_files(
             files.append(file)
     except _NOT_TOLD:
         return None
-    return SmallTable(table.version(), table.schema().to_json(), added, files)
+    return SmallTable(found.table.version(), found.table.schema().to_json(), found.added, files)
 
 
 def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int, int] | None:
@@ -138,15 +144,8 @@ def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int
 
     None: there is no table, its log has more bytes, or only Spark can tell.
     """
-    table = _open_plain(uri, most_log_bytes=most_log_bytes)
-    if table is None:
-        return None
-    added = _files_of(table)
-    return len(added), _total(added)
-
-
-def _total(added: list[tuple[str, int]]) -> int:
-    return sum(size_bytes for _, size_bytes in added)
+    found = _open_plain(uri, most_log_bytes=most_log_bytes)
+    return None if found is None else (len(found.added), found.size_bytes)
 
 
 def _rows_of(file: Place, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:
@@ -196,12 +195,11 @@ def read_small_table(
     ``where``: another column, and the value that it has in the rows that are wanted.
     None: there is no table, its files have more than ``most_bytes``, or only Spark can tell.
     """
-    table = _open_plain(uri, most_log_bytes=_MOST_LOG_BYTES)
-    added = [] if table is None else _files_of(table)
-    if table is None or _total(added) > most_bytes:
+    found = _open_plain(uri, most_log_bytes=_MOST_LOG_BYTES)
+    if found is None or found.size_bytes > most_bytes:
         return None
     try:
-        files = [place(uri).child(unquote(path)) for path, _ in added]
+        files = [place(uri).child(unquote(path)) for path, _ in found.added]
         return [row for file in files for row in _read_file(file, columns, where)]
     except _NOT_TOLD:
         return None

@@ -22,7 +22,7 @@ _CRC_STEPS = {
     "crc": ("llvm.aarch64.crc32cx", 32, "llvm.aarch64.crc32cb", 32),
 }
 _ASKED_AS = {"sse4.2": "crc32"}  # LLVM has a name of its own for the instruction
-VECTOR = ir.VectorType(ir.IntType(64), 2)
+_VECTOR = ir.VectorType(ir.IntType(64), 2)
 
 
 def cpu_crc_feature() -> str | None:
@@ -47,17 +47,14 @@ def _has(feature: str) -> bool:
     return f"+{_ASKED_AS.get(feature, feature)}" in config.CPU_FEATURES.split(",")
 
 
-def cpu_multiply(builder: Any, one: Any, other: Any, halves: int) -> Any:
-    """Emit the carry-less product of a half of one vector and a half of another.
-
-    Vectors are of two int64. Bit 0 of ``halves`` says which of ``one``, bit 4 which of ``other``.
-    """
-    signature = ir.FunctionType(VECTOR, [VECTOR, VECTOR, ir.IntType(8)])
+def _cpu_multiply(builder: Any, one: Any, other: Any) -> Any:
+    """Emit the carry-less product of the low halves of two vectors of two int64."""
+    signature = ir.FunctionType(_VECTOR, [_VECTOR, _VECTOR, ir.IntType(8)])
     multiply = cgutils.get_or_insert_function(builder.module, signature, "llvm.x86.pclmulqdq")
-    return builder.call(multiply, [one, other, ir.Constant(ir.IntType(8), halves)])
+    return builder.call(multiply, [one, other, ir.Constant(ir.IntType(8), 0)])
 
 
-def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+def _element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     """Emit the pointer to a byte of a uint8 array, or of what begins at an address."""
     if isinstance(array_type, types.Integer):
         data = builder.inttoptr(array, ir.IntType(8).as_pointer())
@@ -67,7 +64,7 @@ def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, ind
 
 
 def _load(context: Any, builder: Any, signature: Any, args: Any, bits: int) -> Any:
-    pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
+    pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
     word = ir.IntType(bits)
     return builder.load(builder.bitcast(pointer, word.as_pointer()), align=1)
 
@@ -119,7 +116,7 @@ def store_u8(typing_context: Any, address: Any, index: Any, byte: Any) -> Any:
     """Put a byte ``index`` bytes behind an address."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], element_pointer(context, builder, signature.args[0], *args[:2]))
+        builder.store(args[2], _element_pointer(context, builder, signature.args[0], *args[:2]))
         return context.get_dummy_value()
 
     return types.void(address, types.intp, types.uint8), codegen
@@ -227,8 +224,8 @@ def carryless_product(typing_context: Any, one: Any, other: Any) -> Any:
             return ir.Constant(ir.IntType(64), 0)
         first = ir.Constant(ir.IntType(32), 0)
         factors = [
-            builder.insert_element(ir.Constant(VECTOR, [0, 0]), factor, first) for factor in args
+            builder.insert_element(ir.Constant(_VECTOR, [0, 0]), factor, first) for factor in args
         ]
-        return builder.extract_element(cpu_multiply(builder, factors[0], factors[1], 0), first)
+        return builder.extract_element(_cpu_multiply(builder, *factors), first)
 
     return types.uint64(types.uint64, types.uint64), codegen
