@@ -16,7 +16,7 @@ from py4j.protocol import Py4JNetworkError
 from kafka_segments.console.options import run
 from kafka_segments.engine.spark import session as sessions
 from kafka_segments.engine.spark.jvm_end import jvm_end
-from kafka_segments.errors import SparkEndedError, UsageError
+from kafka_segments.errors import SparkEndedError, TerminatedError, UsageError
 
 
 class FakeSpark:
@@ -80,6 +80,49 @@ def test_an_error_beside_a_jvm_that_lives_stays_what_it_is(fake: Any, tmp_path: 
         sessions.spark_session("test", root=tmp_path),
     ):
         raise UsageError("no such topic")
+
+    assert fake.stopped == 1
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "status", "how"),
+    [(KeyboardInterrupt, 130, "interrupted"), (TerminatedError, 143, "ended by SIGTERM")],
+)
+def test_an_interrupt_is_told_whatever_fails_on_the_way_out(
+    fake: Any,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    interrupt: type[KeyboardInterrupt],
+    status: int,
+    how: str,
+) -> None:
+    def command() -> int:
+        with sessions.spark_session("test", root=tmp_path):
+            os.kill(fake.process.pid, signal.SIGKILL)
+            fake.process.wait()
+            try:
+                raise interrupt
+            finally:
+                raise Py4JNetworkError("Answer from Java side is empty")
+
+    with pytest.raises(SystemExit) as ended:
+        run(command, verbose=False)
+
+    assert ended.value.code == status
+    told = f"kafka-segments: {how}; what was done is kept, run it again"
+    assert told in capfd.readouterr().err.splitlines()
+
+
+def test_a_session_that_cannot_be_stopped_leaves_what_the_command_ended_by(
+    fake: Any, tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(TerminatedError),
+        sessions.spark_session("test", root=tmp_path),
+    ):
+        os.kill(fake.process.pid, signal.SIGKILL)
+        fake.process.wait()
+        raise TerminatedError
 
     assert fake.stopped == 1
 

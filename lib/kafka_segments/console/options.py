@@ -205,22 +205,8 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
             status = command()
             if not_known and status == ExitStatus.DONE:
                 status = ExitStatus.FINDINGS
-    except UsageError as error:
-        say(f"kafka-segments: {error}")
-        status = ExitStatus.USAGE
-    except KafkaSegmentsError as error:
-        say(f"kafka-segments: {error}")
-        status = ExitStatus.FAILED
-    except KeyboardInterrupt as error:
-        status = _interrupted(error, verbose=verbose)
-    except Exception as error:  # noqa: BLE001  the last line of defence: Spark raises many kinds
-        if verbose:
-            _LOG.exception("failed")
-        if _CANCELLED in str(error):  # and the interrupt was lost where Python drops an object
-            status = _interrupted(KeyboardInterrupt(), verbose=verbose)
-        else:
-            say(f"kafka-segments: {describe_failure(error)}")
-            status = ExitStatus.FAILED
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  the last line of defence
+        status = _told(error, verbose=verbose)
     sys.unraisablehook = unraisable  # what the error held has ended by now
     sys.exit(status)
 
@@ -239,6 +225,34 @@ def interrupted_status(error: KeyboardInterrupt) -> ExitStatus:
     """Return the status after Ctrl-C or SIGTERM."""
     is_term = isinstance(error, TerminatedError)
     return ExitStatus.TERMINATED if is_term else ExitStatus.INTERRUPTED
+
+
+def _told(error: BaseException, *, verbose: bool) -> int:
+    """Say what a verb ended by; return the status.
+
+    Where it was interrupted, that is why it ended, whatever failed on its way out.
+    """
+    interrupt = _interrupt_behind(error)
+    if interrupt is not None:
+        return _interrupted(interrupt, verbose=verbose)
+    if isinstance(error, KafkaSegmentsError):
+        say(f"kafka-segments: {error}")
+        return ExitStatus.USAGE if isinstance(error, UsageError) else ExitStatus.FAILED
+    if verbose:
+        _LOG.exception("failed")
+    say(f"kafka-segments: {describe_failure(error)}")
+    return ExitStatus.FAILED
+
+
+def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the interrupt that an error is, or that it came after; None: there was none."""
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, KeyboardInterrupt):
+            return behind
+        behind = behind.__context__
+    # Lost where Python drops an object, after PySpark has cancelled what ran.
+    return KeyboardInterrupt() if _CANCELLED in str(error) else None
 
 
 def _interrupted(error: KeyboardInterrupt, *, verbose: bool) -> int:
@@ -268,7 +282,7 @@ def _silence(quiet: bool) -> Iterator[None]:
         yield
 
 
-def describe_failure(error: Exception) -> str:
+def describe_failure(error: BaseException) -> str:
     """Find the line of an error that says what went wrong, in Spark's long texts too."""
     if _NO_S3A in str(error):
         return (

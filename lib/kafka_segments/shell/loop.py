@@ -71,7 +71,8 @@ class Shell:
             return ExitStatus.FAILED
         started = time.monotonic()
         status = self._status_of(words)
-        self._tidy()
+        if status != ExitStatus.TERMINATED:
+            self._tidy()
         say(f"status {status}, {time.monotonic() - started:.1f} s")
         return status
 

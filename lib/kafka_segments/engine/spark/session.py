@@ -278,7 +278,7 @@ def _stopped_at_its_end(spark: SparkSession, jvm_lines: JvmLines) -> Iterator[No
     except Exception as error:
         ended = jvm_end(spark, error)
         if ended is None:
-            spark.stop()
+            _stop(spark)
             told = site_error(str(error)) if isinstance(error, Py4JError) else None
             if told is not None:
                 raise told from error
@@ -286,7 +286,16 @@ def _stopped_at_its_end(spark: SparkSession, jvm_lines: JvmLines) -> Iterator[No
         jvm_lines.show()
         raise ended from error
     except BaseException:
-        spark.stop()
+        _stop(spark)
         raise
     else:
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session whose work is over: how that went is told, not how the JVM stops.
+
+    At a signal the JVM can end while it stops what runs; what is left of it ends with this process.
+    """
+    with suppress(Exception):
         spark.stop()
