@@ -163,7 +163,17 @@ def test_a_leader_epoch_that_the_files_beside_the_log_deny_is_left_out(
     assert "of leader epoch 9, and its quorum-state and leader-epoch-checkpoint know" in problem
 
 
-@pytest.mark.parametrize("text", [None, "", "[]", "{", '{"leaderEpoch": "1", "currentVoters": 5}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        "{",
+        pytest.param("[" * 99_999, id="nested"),
+        '{"leaderEpoch": "1", "currentVoters": 5}',
+    ],
+)
 def test_a_quorum_state_that_tells_nothing(text: str | None) -> None:
     assert parse_quorum_state(text) == (None, None)
 

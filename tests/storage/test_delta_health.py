@@ -54,6 +54,7 @@ def test_a_table_that_is_whole_has_nothing_broken(table: Path, tmp_path: Path) -
         (lambda data: b"", "has 0 bytes"),
         (lambda data: data[: len(data) // 2], "is cut off or spoilt in line 2 (41 bytes)"),
         (lambda data: bytes(len(data)), "is cut off or spoilt in line 1"),
+        (lambda data: b"[" * 99_999, "is cut off or spoilt in line 1 (99999 bytes)"),
         (lambda data: b"3\n", "has no action in line 1"),
     ],
 )
@@ -170,5 +171,6 @@ def test_a_table_that_was_moved_away_is_made_anew(table: Path, tmp_path: Path) -
     forget_missing(warehouse)
 
     assert noted_version(str(table)) is None
-    (tmp_path / "warehouse" / "_versions.json").write_text("{")
-    assert noted_version(str(table)) is None
+    for spoilt in ("{", "[" * 60_000):
+        (tmp_path / "warehouse" / "_versions.json").write_text(spoilt)
+        assert noted_version(str(table)) is None

@@ -13,7 +13,7 @@ from kafka_segments.files.storage.delta_log import last_version, remove_log_with
         (["_staged_commits"], None, False),
         ([f".{0:020d}.json.1f.tmp", "_staged_commits"], None, False),
         ([f"{0:020d}.json", f"{1:020d}.json", f"{1:020d}.crc"], 1, True),
-        ([f"{10:020d}.checkpoint.parquet"], None, True),
+        ([f"{10:020d}.checkpoint.parquet"], 10, True),
     ],
 )
 def test_only_a_log_of_no_commit_is_removed(

@@ -18,9 +18,9 @@ from pyarrow import fs, parquet
 from kafka_segments.errors import BrokenTableError, SourceError
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
-    COMMIT,
     MOST_COMMIT_BYTES,
     commits_since_checkpoint,
+    last_version_among,
     log_entries,
     log_of,
     read_actions,
@@ -119,7 +119,7 @@ def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
 
 
 def _cut_back(table: str, entries: list[FileEntry], noted: int | None) -> Broken | None:
-    last = _last_version(entries)
+    last = last_version_among(entries)
     if noted is None or last is None or last >= noted:
         return None
     newest = log_of(table).child(f"{noted:020d}.json")
@@ -127,13 +127,6 @@ def _cut_back(table: str, entries: list[FileEntry], noted: int | None) -> Broken
         return None  # on a mount of another machine, a listing may be older than a commit
     why = f"ends with version {last}, a build had committed version {noted}"
     return Broken(table, "_delta_log", why, is_cut=True)
-
-
-def _last_version(entries: list[FileEntry]) -> int | None:
-    of_versions = (
-        COMMIT.fullmatch(entry.name) or CHECKPOINT.fullmatch(entry.name) for entry in entries
-    )
-    return max((int(found[1]) for found in of_versions if found), default=None)
 
 
 def refuse_broken_log(table: str) -> list[FileEntry]:
@@ -197,7 +190,7 @@ def remove_checksums_behind(table: str) -> None:
     log = log_of(table)
     with commit_lock(table):
         entries = log_entries(table)
-        last = _last_version(entries)
+        last = last_version_among(entries)
         for entry in entries:
             found = _CHECKSUM.fullmatch(entry.name)
             if found and (last is None or int(found[1]) > last):

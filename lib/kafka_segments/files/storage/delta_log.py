@@ -55,7 +55,7 @@ def read_actions(file: Place) -> list[dict[str, Any]]:
     for number, line in enumerate(data.splitlines(), start=1):
         try:
             actions.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             text = f"is cut off or spoilt in line {number} ({len(data)} bytes)"
             raise ValueError(text) from None
         if not isinstance(actions[-1], dict):
@@ -64,9 +64,16 @@ def read_actions(file: Place) -> list[dict[str, Any]]:
 
 
 def last_version(table: str) -> int | None:
-    """Return the version of the last commit of the table at a URI, None without a table."""
-    commits = [entry.name for entry in log_entries(table) if COMMIT.fullmatch(entry.name)]
-    return int(commits[-1][:20]) if commits else None
+    """Return the last version of the table at a URI, None without a table."""
+    return last_version_among(log_entries(table))
+
+
+def last_version_among(entries: list[FileEntry]) -> int | None:
+    """Return the last version of which a log has the commit or a checkpoint; None: of none."""
+    of_versions = (
+        COMMIT.fullmatch(entry.name) or CHECKPOINT.fullmatch(entry.name) for entry in entries
+    )
+    return max((int(found[1]) for found in of_versions if found), default=None)
 
 
 def last_appended(table: str, column: str) -> str | None:

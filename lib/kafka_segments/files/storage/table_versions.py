@@ -74,7 +74,11 @@ def _noted(warehouse: str) -> dict[str, object]:
     file = place(join_uri(warehouse, _NAME))
     try:
         noted = json.loads(read_if_there(file, most_bytes=_MOST_BYTES) or b"{}")
-    except (OSError, ValueError):  # nothing is known then, as in a warehouse of an older release
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ):  # nothing is known then, as in a warehouse of an older release
         return {}
     return noted if isinstance(noted, dict) else {}
 

@@ -63,7 +63,7 @@ def parse_quorum_state(text: str | None) -> tuple[int | None, tuple[int, ...] | 
     """Return leader epoch and voters of a ``quorum-state``; None: it does not tell."""
     try:
         state: Any = json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, None
     if not isinstance(state, dict):
         return None, None
