@@ -32,7 +32,7 @@ from kafka_segments.verbs.change.compact.decide.index_folders import (
     segments_by_folder,
 )
 from kafka_segments.verbs.change.compact.folder_compactor import CompactedFile, FolderCompactor
-from kafka_segments.verbs.change.compact.stale_builds import remove_stale_builds
+from kafka_segments.verbs.change.compact.stale_builds import remove_stale_builds, remove_unfinished
 
 LEAST_VACUUM_HOURS = 168
 _HOUR_MS = 3_600_000
@@ -137,6 +137,9 @@ def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
             summary.unfinished.extend(found.unfinished)
         summary.stale_builds.extend(
             remove_stale_builds(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
+        )
+        summary.unfinished.extend(
+            remove_unfinished(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
         )
     if options.compacts_tables and not options.dry_run:
         summary.tables.extend(_compact_tables(root, options))

@@ -1,7 +1,10 @@
 """Remove what builds that died left in a warehouse."""
 
+from pathlib import Path
+
 from pyarrow import fs
 
+from kafka_segments.files.storage.durable_files import older_temporaries
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import remove_folder
@@ -30,6 +33,24 @@ def remove_stale_builds(warehouse: str, *, now_ms: int, dry_run: bool) -> list[s
         if not dry_run:
             remove_folder(folder.child(name))
     return stale
+
+
+def remove_unfinished(warehouse: str, *, now_ms: int, dry_run: bool) -> list[str]:
+    """Remove the temporary files, a day old, that runs which died left among tables on a disk.
+
+    They lie beside the tables, in a table or in its log. Return their paths.
+    """
+    if not store_of(warehouse).is_local:
+        return []
+    root = Path(place(warehouse).path)
+    before_ns = now_ms * 1_000_000 - _STALE_DAYS * _DAY_NS
+    folders = (root, *sorted(root.glob("*/")), *sorted(root.glob("*/_delta_log/")))
+    plain = (folder for folder in folders if not folder.is_symlink())
+    left = [path for folder in plain for path in older_temporaries(folder, before_ns=before_ns)]
+    for path in left:
+        if not dry_run:
+            path.unlink(missing_ok=True)
+    return [str(path) for path in left]
 
 
 def _newest(folder: Place, entry: FileEntry) -> int:
