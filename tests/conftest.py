@@ -76,6 +76,8 @@ AT_LENGTH = (
     "test_quiet_cluster",
 )
 """Files of which each test is long: clusters that live, are disturbed or killed."""
+MANY_IN_CI = ("test_build", "test_latency")
+"""Files of which the tests that run for few rows and for many are not long for many."""
 COMPILE_MOST = ("test_conversion", "test_record_form")
 JVM = {"spark", "hdfs", "referee"}
 
@@ -131,12 +133,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("airflow")
         if item.path.stem in SLOW:
             item.add_marker("slow")
-        if item.path.stem in AT_LENGTH:
+        if item.path.stem in AT_LENGTH or _is_many_at_length(item):
             item.add_marker("long")
         if "seed" in names:
             item.add_marker("drawn")
     if hasattr(config, "workerinput"):
         _put_long_files_first(items)
+
+
+def _is_many_at_length(item: pytest.Item) -> bool:
+    """Tell if a test of few rows and of many runs for many, and CI does without."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    kinds = {params.get("few_and_many"), params.get("asked_few_and_many")}
+    return "many" in kinds and item.path.stem not in MANY_IN_CI
 
 
 def _put_long_files_first(items: list[pytest.Item]) -> None:

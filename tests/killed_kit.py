@@ -1,12 +1,13 @@
 """Apply a kit and take it back in processes that end at their first, second, … file system change.
 
-Run as ``killed_kit.py FOLDER KITS LOG_DIR...``; KITS may be a folder on another file system. A
-change is a name that is set or removed, a file that is made, bytes written, the first half of those
-that are given back, a cut, a sync. It prints how many processes were ended early while they applied
-the kit, how many while they took it back, and after how many some log directories had their new
-recovery points and others not. After each, a checkpoint may be ahead of the first one only if all
-that it says is in place and was synced, and another run must finish, or bring the first state back.
-The log directories as each process left them are copied to ``FOLDER/states``, by their numbers.
+Run as ``killed_kit.py EVERY FOLDER KITS LOG_DIR...``; EVERY is 1, or 9 for the first, tenth, … of
+them, KITS may be a folder on another file system. A change is a name that is set or removed, a file
+that is made, bytes written, the first half of those that are given back, a cut, a sync. It prints
+at how many changes a kit was not applied yet, at how many not taken back, and after how many of the
+ended processes some log directories had their new recovery points and others not. After each, a
+checkpoint may be ahead of the first one only if all that it says is in place and was synced, and
+another run must finish, or bring the first state back. The log directories as each process left
+them are copied to ``FOLDER/states``, by their numbers.
 """
 
 import builtins
@@ -162,7 +163,8 @@ def _is_advanced(log_dir: Path, logs: Sequence[LogKit], trace: Path) -> bool:
 class _Tries:
     """Kills one phase after another at each of its changes."""
 
-    def __init__(self, first: Sequence[Path], folder: Path, kits: Path) -> None:
+    def __init__(self, every: int, first: Sequence[Path], folder: Path, kits: Path) -> None:
+        self._every = every
         self._first = first
         self._folder = folder
         self._made, self._kit = kits / "made", kits / "kit"
@@ -215,7 +217,7 @@ class _Tries:
                 assert_same(state_of(log_dir), expected)
             if not steps % 2:
                 self._apply()
-            steps += 1
+            steps += self._every
 
     def _check(self) -> None:
         advanced = [
@@ -236,8 +238,8 @@ def _statuses(steps: Iterable[AppliedLog]) -> list[str]:
 
 
 def main() -> None:
-    folder, kits, *log_dirs = map(Path, sys.argv[1:])
-    tries = _Tries(log_dirs, folder, kits)
+    folder, kits, *log_dirs = map(Path, sys.argv[2:])
+    tries = _Tries(int(sys.argv[1]), log_dirs, folder, kits)
     print(tries.kill_apply(), tries.kill_rollback(), tries.partly)
 
 

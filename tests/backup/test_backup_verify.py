@@ -85,7 +85,7 @@ def _stamped(copy: LogCopy, ms: int, *, start: int = 0, by_broker: bool = False)
     return LogCopy(segments, copy.log_start, epochs=copy.epochs)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_came_since_and_what_retention_took_is_not_missed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

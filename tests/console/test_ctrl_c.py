@@ -66,7 +66,7 @@ def _ended(warehouse: Path, folder: Path, *, by: str) -> End:
     [
         (CTRL_C.decode(), 130, INTERRUPTED),
         (f"SIGTERM {COMMAND}", 143, TERMINATED),
-        (f"SIGKILL {COMMAND}", -signal.SIGKILL, b""),
+        pytest.param(f"SIGKILL {COMMAND}", -signal.SIGKILL, b"", marks=pytest.mark.long),
         ("SIGKILL /bin/java ", 3, JVM_KILLED),
     ],
     ids=["ctrl-c", "command terminated", "command killed", "jvm killed"],

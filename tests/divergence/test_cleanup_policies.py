@@ -204,7 +204,7 @@ def test_divergence_goes_by_the_policy(spark: SparkSession, tmp_path: Path) -> N
     assert lost("--topic-configs", _file(tmp_path, COMPACTED)) == (0, [])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_policy_that_compacts_counts_more_than_a_checkpoint_without_the_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -227,7 +227,7 @@ UNKNOWN = bytes([1, 127, 0])
 """A record of a type that no release has."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_elect_counts_what_the_metadata_log_at_hand_says_was_lost(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -58,7 +58,7 @@ def test_advice_on_a_real_clusters_disks_knows_the_isr_and_loses_nothing(
     assert f"{len(isr)} partitions; with the best replicas 0 records are lost" in told
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_dead_node_alone_has_to_be_elected_uncleanly(
     spark: SparkSession, cluster: Path, dead: int
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_notebook_opens_them_and_reads_batches_in_workers(
     assert batches > 1000
 
 
+@pytest.mark.long
 def test_a_consumers_code_is_checked_by_the_types_of_the_package(
     installed: InstalledPackage, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ from kraft_cluster import let_live
 
 Rows = list[dict[str, Any]]
 
-IMAGES, TABLE_IMAGES = 60, 4
+IMAGES, TABLE_IMAGES = 60, 2
 # Admin gives what a resource inherits, too. The second is whether the resource has no name.
 OWN_SOURCE = {
     ("TOPIC", False): "DYNAMIC_TOPIC_CONFIG",

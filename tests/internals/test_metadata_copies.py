@@ -54,8 +54,8 @@ def read(spark: SparkSession, folder: Path) -> tuple[str | None, list[tuple[int 
     ("record", "why"),
     [
         (UNKNOWN_TYPE, "is of type 99, which is unknown"),
-        pytest.param(NEWER_VERSION, "TopicRecord", marks=pytest.mark.slow),
-        pytest.param(NEWER_FRAME, "the frame's version is 2", marks=pytest.mark.slow),
+        pytest.param(NEWER_VERSION, "TopicRecord", marks=pytest.mark.long),
+        pytest.param(NEWER_FRAME, "the frame's version is 2", marks=pytest.mark.long),
     ],
 )
 def test_a_history_ends_before_a_record_that_is_not_understood(
@@ -107,7 +107,7 @@ def test_an_end_that_most_voters_lack_is_not_committed(spark: SparkSession, tmp_
     [
         ([made.no_op()], [], []),  # changes nothing
         ([CHANGE], [CHANGE], []),  # a majority has it
-        pytest.param(([CHANGE], [CHANGE], [CHANGE]), marks=pytest.mark.slow),
+        pytest.param(([CHANGE], [CHANGE], [CHANGE]), marks=pytest.mark.long),
         ([CHANGE], []),  # the third voter may have it
     ],
 )

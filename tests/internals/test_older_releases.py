@@ -130,7 +130,7 @@ def test_the_cleaner_was_there_and_history_lies_behind_it(older: Path, release: 
 
 @pytest.mark.parametrize(
     "release",
-    [WITH_KRAFT[0], *(pytest.param(other, marks=pytest.mark.slow) for other in WITH_KRAFT[1:])],
+    [WITH_KRAFT[0], *(pytest.param(other, marks=pytest.mark.long) for other in WITH_KRAFT[1:])],
 )
 def test_settings_and_ids_are_taken_from_the_metadata_of_each_release(
     spark: SparkSession, older: Path, release: str, tmp_path: Path

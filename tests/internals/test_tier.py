@@ -234,7 +234,7 @@ def test_local_offsets_that_no_copy_has(warehouse: Path, tier: Path) -> None:
     assert gap == {"cluster": "c", "topic": TOPIC, "partition": 0, **told}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 def test_a_notebook_gets_the_rows_of_the_command(
     spark: SparkSession, warehouse: Path, tier: Path, tmp_path: Path

@@ -258,7 +258,7 @@ def _check_that_replicas_name_a_refused_one(planned: Sequence[Any], logs: Path) 
     assert not any("a replica is" in text for text in rows[1, CASES[1]]["hazards"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_replicas_under_a_running_broker_with_time_indexes_by_kip_33(
     spark: SparkSession,
     logs: Path,

@@ -88,6 +88,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return crash(tmp_path_factory.mktemp("small"), {"t": 3})
 
 
+@pytest.mark.long
 def test_a_broker_does_not_start_while_our_lock_is_held_and_takes_it_after(
     crashed: Path, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from conftest import LIBRARY, ROOT
 from other_user import give, open_folder, require_other_user, run_as_other
 from recovery_kits import crashed_log
 
-pytestmark = pytest.mark.slow  # all is compiled anew
+pytestmark = pytest.mark.long  # all is compiled anew
 CASE = "v2-txn-interleaved-multi-segment"
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 

@@ -186,7 +186,7 @@ def _decided(
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
-    "number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))]
+    "number", [0, *(pytest.param(number, marks=pytest.mark.long) for number in (1, 2))]
 )
 @pytest.mark.parametrize(
     ("identity", "options", "has_own_sizes"),
@@ -360,7 +360,7 @@ def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
     ("most_rows", "is_less", "is_few"),
     [
         (1_000, 0, True),
-        pytest.param(1_000, 1, False, marks=pytest.mark.slow),
+        pytest.param(1_000, 1, False, marks=pytest.mark.long),
         pytest.param(1, 0, False, marks=pytest.mark.long),
     ],
 )

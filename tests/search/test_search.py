@@ -129,7 +129,7 @@ def test_answers_are_those_of_a_real_broker(
     [
         *(0, 1),
         *(pytest.param(part, marks=pytest.mark.long) for part in range(2, PARTS)),
-        pytest.param(ALL, marks=pytest.mark.slow),
+        pytest.param(ALL, marks=pytest.mark.long),
     ],
 )
 def test_answers_are_those_of_kafkas_loader_and_beside_them_stand_the_true_ones(

@@ -297,7 +297,7 @@ def test_the_pinned_files_are_those_that_the_tests_run_with(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["_by_maven", "_by_ivy"])
+@pytest.mark.parametrize("way", ["_by_maven", pytest.param("_by_ivy", marks=pytest.mark.long)])
 def test_maven_and_ivy_fetch_them_indeed(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

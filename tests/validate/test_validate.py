@@ -600,7 +600,7 @@ def test_a_page_that_needs_no_network_names_every_failing_row(validation: Valida
         assert all(str(escape(row_text(example))) in page for example in result.examples)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_validation_of_many_rows_is_few_queries_and_says_the_same(
     spark: SparkSession, validation: Validation, root: Warehouse
 ) -> None:

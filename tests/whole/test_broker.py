@@ -140,6 +140,7 @@ def test_a_broker_takes_our_index_files_and_answers_as_before(
     assert touched <= active
 
 
+@pytest.mark.long
 def test_a_broker_that_finds_no_offset_index_makes_the_same_files_and_says_so(
     kafka: KafkaBroker,
 ) -> None:

@@ -25,8 +25,8 @@ NOTHING_TO_SAY = {"latency"}
 INTERRUPTED = "kafka-segments: interrupted; what was done is kept, run it again\n"
 DONE_AT_ONCE = {"migrate status", "recovery apply", "recovery kit", "recovery rollback"}
 """Verbs that end before anybody could interrupt their call."""
-SOME = {"build", "retention", "divergence", "search", "sql", "validate", "recovery forecast"}
-"""Verbs of each kind; all of them are tried at length."""
+SOME = {"build", "recovery forecast", "sql"}
+"""A verb of each kind; all of them are tried at length."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 OF_A_JVM = re.compile(r"WARN|ERROR|INFO|Exception|Traceback|\bat (org|java|scala)\.|:: loading")
 
@@ -71,7 +71,7 @@ def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", _of_length(VERBS))
 def test_quiet_leaves_csv_alone(world: World, verb: str, capfd: pytest.CaptureFixture[str]) -> None:
     done = run_verb([*world.call(verb), "--output", "csv", "--quiet"])
 

@@ -96,7 +96,13 @@ def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "moments",
+    [("after",), pytest.param(("before", "after"), marks=pytest.mark.long)],
+    ids=" and ".join,
+)
 def test_a_driver_killed_before_and_after_the_merge_is_made_good_by_the_next_runs(
+    moments: tuple[str, ...],
     driver: Driver,
     spark: SparkSession,
     history: tuple[Path, Path, Path],
@@ -105,7 +111,8 @@ def test_a_driver_killed_before_and_after_the_merge_is_made_good_by_the_next_run
     logs, before, after = history
     shutil.copytree(before, tmp_path / "killed")
 
-    for when, killed in (("before", driver), ("after", Driver(SETTINGS, sys.executable))):
+    for when in moments:
+        killed = driver if when == moments[-1] else Driver(SETTINGS, sys.executable)
         with pytest.raises(BrokenProcessPool):
             killed.build(logs, tmp_path / "killed", killed=when).result()
         killed.close()

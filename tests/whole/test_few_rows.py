@@ -160,8 +160,12 @@ def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "verb",
+    ["validate", *(pytest.param(verb, marks=pytest.mark.long) for verb in ("report", "inventory"))],
+)
 def test_a_report_an_inventory_and_a_validation_say_the_same(
-    spark: SparkSession, broker_build: ReadyBuild
+    spark: SparkSession, broker_build: ReadyBuild, verb: str
 ) -> None:
     warehouse = str(broker_build.warehouse)
     configs = TopicConfigs.load(Settings())
@@ -178,9 +182,9 @@ def test_a_report_an_inventory_and_a_validation_say_the_same(
         found = run_validate(spark, ValidateOptions(warehouse, NOW_MS), dry_run=True)
         return [found.quarantined, *found.results]
 
-    for act in (report, inventory, results):
-        of_many, of_few = _both(spark, act)
-        assert of_few == of_many
+    acts = {"report": report, "inventory": inventory, "validate": results}
+    of_many, of_few = _both(spark, acts[verb])
+    assert of_few == of_many
 
 
 def _sorted(frame: DataFrame) -> list[str]:

@@ -121,6 +121,7 @@ def test_a_store_that_throttles_every_read_gives_what_the_disk_gives(
     assert rows(spark, warehouse, tables.SEGMENTS, without=OF_THE_COPY) == here
 
 
+@pytest.mark.long
 def test_an_object_that_the_store_refuses_is_a_row_and_the_next_run_reads_it(
     store: ObjectStore,
     spark: SparkSession,
