@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,8 @@ DAYS = {
     day.date().isoformat(): int(day.timestamp() * 1000)
     for day in (_MIDNIGHT - timedelta(days=1), _MIDNIGHT)
 }
+IN_CI = {"real", "shut", "killed", "misspelt", "recovery"}
+"""Runs that tests ask for which are not long."""
 TRIES = 3
 """What a task has by the DAGs' defaults: two more after the first."""
 _POOL = {"name": "kafka_segments", "slots": 3, "description": "", "include_deferred": False}
@@ -110,12 +112,20 @@ def logs(broker: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _is_long_one_of(file: Path) -> Callable[[pytest.Item], bool]:
+    return lambda item: item.path == file and item.get_closest_marker("long") is not None
+
+
 @pytest.fixture(scope="module")
-def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduled]:
+def scheduled(
+    request: pytest.FixtureRequest, logs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scheduled]:
     """All of Airflow's processes with a stand-in for spark-submit, asked for runs of all kinds.
 
-    Among them a backfill of DAYS that may have two runs at a time.
+    Among them a backfill of DAYS that may have two runs at a time. Where no long test will ask,
+    there are those of CI alone, and a backfill of the last day.
     """
+    at_length = any(map(_is_long_one_of(request.path), request.session.items))
     folder = tmp_path_factory.mktemp("scheduler")
     stand_in = folder / "bin" / "spark-submit"
     stand_in.parent.mkdir()
@@ -159,11 +169,15 @@ def scheduled(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with airflow.started(RETENTION, MIGRATION, ROLLBACK, RECOVERY, BACKUPS) as api:
         api.call("PATCH", "/pools/kafka_segments?update_mask=slots", _POOL)
         api.pause(REBUILD, paused=True)
-        days = [f"{day}T00:00:00Z" for day in DAYS]
+        days = [f"{day}T00:00:00Z" for day in DAYS][0 if at_length else -1 :]
         backfill = {"dag_id": REBUILD, "from_date": days[0], "to_date": days[-1]}
         conf = {"warehouse": str(folder / "own")}
         api.call("POST", "/backfills", {**backfill, "dag_run_conf": conf, "max_active_runs": 2})
-        runs = {name: api.trigger(dag, given) for name, (dag, given) in asked.items()}
+        runs = {
+            name: api.trigger(dag, given)
+            for name, (dag, given) in asked.items()
+            if at_length or name in IN_CI
+        }
         api.pause(REBUILD, paused=False)
         yield Scheduled(airflow, api, runs)
     assert airflow.processes() == []
@@ -218,6 +232,7 @@ def test_a_killed_driver_is_told_by_its_signal_and_tried_again(scheduled: Schedu
     assert 2 <= len(scheduled.submitted("killed")) <= TRIES  # a lock can end one before its job
 
 
+@pytest.mark.long
 def test_a_wrong_option_is_one_line_in_the_tasks_log_and_not_tried_again(
     scheduled: Scheduled,
 ) -> None:
@@ -229,6 +244,7 @@ def test_a_wrong_option_is_one_line_in_the_tasks_log_and_not_tried_again(
     assert 1 <= said.count(wrong) < TRIES, said
 
 
+@pytest.mark.long
 def test_a_migration_is_applied_once_a_person_approves_and_rolled_back(
     scheduled: Scheduled,
 ) -> None:
@@ -280,6 +296,7 @@ def test_a_recovery_kit_is_applied_once_a_person_approves(scheduled: Scheduled) 
     assert f"`kafka-segments recovery rollback {out} --execute`" in asked["body"]
 
 
+@pytest.mark.long
 def test_a_backup_that_misses_something_fails_its_task_alone_and_is_not_tried_again(
     scheduled: Scheduled,
 ) -> None:
@@ -333,6 +350,7 @@ def test_the_gate_says_which_expectation_failed_how_often_and_holds_retention_of
     assert jobs == ["build_indexes.py", "validate_tables.py"]
 
 
+@pytest.mark.long
 def test_a_backfill_of_two_runs_at_a_time_runs_them_one_by_one(backfilled: Scheduled) -> None:
     jobs = [job for job in backfilled.submitted("own") if job[0] in _REBUILDS]
     moments = [job[job.index("--now-ms") + 1] for job in jobs]
@@ -342,6 +360,7 @@ def test_a_backfill_of_two_runs_at_a_time_runs_them_one_by_one(backfilled: Sched
     assert {moments[0], moments[2]} == set(map(str, DAYS.values()))
 
 
+@pytest.mark.long
 def test_retention_decides_each_rebuild_in_its_warehouse_and_at_its_moment(
     backfilled: Scheduled,
 ) -> None:
