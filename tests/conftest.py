@@ -311,7 +311,7 @@ def caches() -> Iterator[ExitStack]:
 @pytest.fixture
 def few(spark: "SparkSession") -> Iterator[None]:
     """What a test reads is taken for few rows, as the commands do, which is quicker."""
-    from kafka_segments.engine.spark.few_rows import few_rows
+    from kafka_segments.engine.choose import few_rows
 
     with few_rows(spark):
         yield
@@ -320,7 +320,7 @@ def few(spark: "SparkSession") -> Iterator[None]:
 @pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.slow)])
 def few_and_many(spark: "SparkSession", request: pytest.FixtureRequest) -> Iterator[None]:
     """Run a test twice: what is read is taken for few rows, as commands do, and (slow) for many."""
-    from kafka_segments.engine.spark.few_rows import few_rows
+    from kafka_segments.engine.choose import few_rows
 
     with few_rows(spark) if request.param == "few" else nullcontext():
         yield
@@ -336,7 +336,7 @@ def asked_few_and_many(
 ) -> Iterator[None]:
     """Run a test of commands twice: as they are, and (slow) so that they take all for many rows."""
     if request.param == "many":
-        monkeypatch.setattr("kafka_segments.engine.spark.few_rows.few_rows", _no_few_rows)
+        monkeypatch.setattr("kafka_segments.engine.choose.few_rows", _no_few_rows)
     yield
 
 

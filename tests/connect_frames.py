@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from connect_client import CountedCalls
-from kafka_segments.engine.spark.collected import collect_together
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.engine.spark.local_rows import frame_of_rows, local_rows, rows_in_driver
+from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.frames.collected import collect_together
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.local_rows import frame_of_rows, local_rows, rows_in_driver
 from kafka_segments.engine.spark.session import spark_session
 
 COLUMNS = "name string, n int, big long, at timestamp, list array<string>, s struct<a: int>"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.spark import session
-from kafka_segments.engine.spark.few_rows import few_rows
 from kafka_segments.engine.spark.jars import DELTA, find_jars
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import Table

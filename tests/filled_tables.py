@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql.types import StructField
 
-from kafka_segments.engine.spark.few_rows import few_rows
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
 

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 
 LOG = "cluster string, broker_id int, log_dir string, topic string, partition int"
 _KEY = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": "t", "partition": 0}

@@ -27,7 +27,7 @@ from cookbook import NOW_MS
 from doc_blocks import DOCS, PageRun, blocks, rewritten, run_page
 from kafka_segments.api import tables as opening
 from kafka_segments.api.internals import OpenInternals
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals

@@ -15,7 +15,7 @@ import kafka_segments
 from connect_client import run_verb
 from cookbook import NOW_MS
 from kafka_segments.console.output import print_rows
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 
 NOW = datetime.fromtimestamp(NOW_MS // 1000, UTC)
 OF_THE_RUN = {"run_id", "decided_at"}

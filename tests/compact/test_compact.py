@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS

@@ -12,7 +12,7 @@ from pyspark import SparkStageInfo
 from kafka_segments.console.bar import ReadingHere, ReadingStage, ReadProgress
 from kafka_segments.console.output import console, size_text
 from kafka_segments.console.progress import progress
-from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.limits import Load
 
 GIB = 1024**3
 

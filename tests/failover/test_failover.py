@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from filled_tables import fill
 from kafka_referee import Referee
-from kafka_segments.engine.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.engine.choose import few_rows, has_few_rows
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.record_limits import read_record_limits

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from internal_histories import LivingLog, Stamp
 from internal_rows import rows_of_file
-from kafka_segments.engine.spark.few_rows import has_few_rows
-from kafka_segments.engine.spark.packing import TellLoad
+from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.frames.packing import TellLoad
+from kafka_segments.engine.limits import MOST, Load, Work
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
@@ -164,7 +165,7 @@ def test_files_of_many_bytes_are_taken_for_many_rows(
         log = tmp_path / f"__consumer_offsets-{number}"
         log.mkdir()
         (log / f"{0:020d}.log").write_bytes(batch)
-    monkeypatch.setattr(files, "_MOST_BYTES_OF_FEW_ROWS", 2 * len(batch) - more_bytes)
+    monkeypatch.setitem(MOST, Work.DECODE, Load(0, 2 * len(batch) - more_bytes))
 
     with ExitStack() as caches:
         found = files.find_files(spark, Origin((str(tmp_path),), cluster="c", broker_id=1), caches)

@@ -387,7 +387,7 @@ def test_a_clusters_metadata_is_found_by_any_of_its_tables(
 def test_a_table_of_metadata_that_only_spark_reads_is_told_of(
     read: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_segments.engine.tables.metadata_in_tables._MOST_BYTES", 1)
+    monkeypatch.setattr("kafka_segments.engine.tables.metadata_in_tables.METADATA_BYTES", 1)
 
     with pytest.raises(NoMetadataError, match="its table metadata_topics is too large"):
         clusters_with_metadata(str(read), at_ms=made.START_MS)

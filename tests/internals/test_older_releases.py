@@ -21,7 +21,7 @@ from cluster_disks import (
 )
 from internal_rows import internal_frame, rows_of_file, rows_of_log
 from kafka_referee import Referee
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
 from kafka_segments.engine.tables.metadata_in_tables import clusters_with_metadata
 from kafka_segments.engine.tables.metadata_topics import read_metadata_topics

@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
 from kafka_segments.verbs.find.internals.decide.changes import decide_changes, steps_of
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import has_few_rows
-from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.limits import Load
 from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 from stored_builds import build_few

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.errors import NoSpaceError, UsageError
 from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.log_step import LogStep

@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 import metadata_logs as made
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs

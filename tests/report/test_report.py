@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 from filled_tables import fill
 from kafka_segments.console.not_known import noting
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     LOG_DIRS,

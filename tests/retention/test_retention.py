@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import RETENTION_PLANS
 from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse

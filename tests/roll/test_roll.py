@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import ROLL_DECISIONS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import schema

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.limits import MOST, Load, Work
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.folder_lock import refuse_locked
@@ -236,4 +236,6 @@ def test_few_segments_are_built_as_few_rows(
 ) -> None:
     listed = {kinds.SEGMENT: Load(segments, size_bytes), kinds.LOG: Load(1, 0)}
 
-    assert planning._is_little(listed, reads_all=reads_all) == is_little
+    whole = planning._whole_load(listed, reads_all=reads_all)
+
+    assert whole.is_within(MOST[Work.BUILD]) == is_little

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.offset_index import encode_offset_index

@@ -15,11 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from conftest import SEED
+from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.frames import rows_here
+from kafka_segments.engine.frames.local_rows import arrow_schema, local_rows
+from kafka_segments.engine.limits import MOST, Load, Work
 from kafka_segments.engine.sources import list as listing
 from kafka_segments.engine.sources.broker_identity import with_broker
-from kafka_segments.engine.spark.few_rows import has_few_rows
-from kafka_segments.engine.spark.local_rows import arrow_schema, local_rows
-from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.tables import delta
 from kafka_segments.engine.tables.catalog import (
     LOGS,
     OFFSET_INDEX,
@@ -288,7 +290,7 @@ def test_where_nothing_has_changed_no_step_works_on_many_rows(
     monkeypatch: pytest.MonkeyPatch,
     rows_in_driver: int,
 ) -> None:
-    monkeypatch.setattr(listing, "_ROWS_IN_DRIVER", rows_in_driver)
+    monkeypatch.setattr(listing, "LISTED_IN_DRIVER", rows_in_driver)
     lent = lent_build.lend(tmp_path / "wh")
     before = Warehouse(spark, str(lent.warehouse)).version(SEGMENTS)
 
@@ -315,7 +317,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     lent = lent_build.lend(tmp_path / "wh")
     asked = {"recovery": RecoveryOptions(), "now_ms": 1, "index_dir": str(lent.indexes)}
     options = BuildOptions((str(lent.logs),), str(lent.warehouse), **asked)  # type: ignore[arg-type]
-    monkeypatch.setattr(listing, "_ROWS_IN_DRIVER", 1)
+    monkeypatch.setattr(listing, "LISTED_IN_DRIVER", 1)
     here, warehouse = listing.list_here(options.sources), Warehouse(spark, options.warehouse)
     assert here.left
     assert planning._without_unchanged(here, warehouse, options) is not None
@@ -325,11 +327,11 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     elif why == "another column":
         monkeypatch.setattr(planning, "_READ_OF_KNOWN", ("checked", "of_a_later_version"))
     elif why == "many known":
-        monkeypatch.setattr(planning, "_MOST_KNOWN_HERE", 1)
+        monkeypatch.setattr(delta, "MOST_UNCHANGED", 1)
     elif why == "a store":
         monkeypatch.setattr(planning, "store_of", lambda _: store_of("s3://bucket/logs"))
     else:
-        monkeypatch.setattr(planning, "_MOST_UNLIKE", 1)
+        monkeypatch.setattr(rows_here, "MOST_UNLIKE", 1)
 
     assert planning._without_unchanged(here, warehouse, options) is None
 
@@ -338,7 +340,8 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
 def is_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether what is listed, and read of it, counts as little."""
     counts: bool = request.param
-    monkeypatch.setattr(planning, "_is_little", lambda *_, **__: counts)
+    if not counts:
+        monkeypatch.setitem(MOST, Work.BUILD, Load())
     return counts
 
 
@@ -377,7 +380,7 @@ def test_the_bytes_that_are_read_anew_decide_not_those_that_are_listed(
     changed = min(lent.logs.rglob("*.log"))
     os.utime(changed, ns=(5, 5))
     most = Load(most_rows, changed.stat().st_size - is_less)
-    monkeypatch.setattr(planning, "_MOST_OF_FEW", most)
+    monkeypatch.setitem(MOST, Work.BUILD, most)
 
     again = build(spark, str(lent.logs), str(lent.warehouse), index_dir=str(lent.indexes))
 

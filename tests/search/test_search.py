@@ -18,7 +18,9 @@ from pyspark.sql import functions as F
 
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows
+from kafka_segments.engine.frames.rows_here import with_values
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.moments import NAMED
@@ -330,10 +332,13 @@ def test_the_driver_chooses_the_rows_that_spark_does(
         list(keys), "cluster string, broker_id int, topic string, partition int"
     )
 
-    chosen = choice.chosen_of(rows.toArrow())
+    here = frame_of_rows(spark, *computed_rows(rows))
 
-    by_spark = [row.asDict() for row in rows.where(choice.condition()).collect()]
-    assert chosen.select(names).to_pylist() == by_spark
+    by_spark, by_arrow = (
+        [row.asDict() for row in with_values(frame, choice.allowed()).select(*names).collect()]
+        for frame in (rows, here)
+    )
+    assert by_arrow == by_spark
 
 
 def test_a_search_leaves_nothing_in_the_session(spark: SparkSession, broker_warehouse: str) -> None:

@@ -14,7 +14,7 @@ def test_what_the_executors_list_is_what_the_driver_lists(
 ) -> None:
     source = str(broker / "logs")
     by_driver, loads = listing.list_sources(spark, [source], caches)
-    monkeypatch.setattr(listing, "_ROWS_IN_DRIVER", 0)
+    monkeypatch.setattr(listing, "LISTED_IN_DRIVER", 0)
 
     by_executors, loads_there = listing.list_sources(spark, [source], caches)
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.views import register_views, with_timestamps
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql import run as queries

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cookbook import NOW_MS, PAGE, Question, questions
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.find.internals.tier.decide.object_facts import MANIFESTS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.catalog import LOG_DIRS, OFFSET_INDEX, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse

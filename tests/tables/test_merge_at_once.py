@@ -24,8 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafka_segments.engine.spark.few_rows import few_rows
-from kafka_segments.engine.spark.local_rows import arrow_rows, arrow_schema
+from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.frames.local_rows import arrow_rows, arrow_schema
 from kafka_segments.engine.tables import small_tables as at_once
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.engine.tables.delta import Warehouse
@@ -177,7 +177,7 @@ def test_rows_that_are_there_as_they_are_are_written_only_for_the_feed(
 @pytest.mark.parametrize(
     "why",
     [
-        *("appendOnly", "tenth", "MOST_BYTES", "MOST_FILES", "constraint"),
+        *("appendOnly", "tenth", "SMALL_TABLE_BYTES", "SMALL_TABLE_FILES", "constraint"),
         *("double", "column", "null", "several", "nowhere"),
     ],
 )

@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from cookbook import PAGE as COOKBOOK
 from cookbook import questions
 from doc_blocks import DOCS, blocks, rewritten, run_page
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.catalog import QUARANTINED_SEGMENTS, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse

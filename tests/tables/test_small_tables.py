@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from filled_tables import fill
-from kafka_segments.engine.spark.few_rows import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
 from kafka_segments.engine.tables import delta
 from kafka_segments.engine.tables import small_tables as at_once
 from kafka_segments.engine.tables.catalog import (
@@ -98,14 +98,15 @@ def test_of_the_columns_that_are_named_those_are_read_that_the_table_has(
 
 @pytest.mark.usefixtures("small")
 def test_columns_are_read_here_up_to_so_many_rows(
-    spark: SparkSession, broker_build: ReadyBuild
+    spark: SparkSession, broker_build: ReadyBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = Warehouse(spark, str(broker_build.warehouse))
     asked = ("path", "no_such", "base_offset")
     there = tables.read(SEGMENTS, asked)
     count = there.count()
+    monkeypatch.setattr(delta, "MOST_UNCHANGED", count)
 
-    found = tables.columns_in_driver(SEGMENTS, asked, most_rows=count)
+    found = tables.columns_in_driver(SEGMENTS, asked)
 
     assert found is not None
     rows, columns = found
@@ -113,9 +114,19 @@ def test_columns_are_read_here_up_to_so_many_rows(
     assert rows.sort_by("path").to_pylist() == [
         row.asDict() for row in there.sort("path").collect()
     ]
-    assert tables.columns_in_driver(SEGMENTS, asked, most_rows=count - 1) is None
     expect_many_rows(spark)
-    assert tables.columns_in_driver(SEGMENTS, asked, most_rows=count) is None
+    assert tables.columns_in_driver(SEGMENTS, asked) is None
+
+
+@pytest.mark.usefixtures("small")
+def test_columns_of_more_rows_are_left_to_delta(
+    spark: SparkSession, broker_build: ReadyBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta, "MOST_UNCHANGED", 1)
+
+    found = Warehouse(spark, str(broker_build.warehouse)).columns_in_driver(SEGMENTS, ("path",))
+
+    assert found is None
 
 
 def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_path: Path) -> None:
@@ -155,7 +166,9 @@ def _unexpected(*_: object, **__: object) -> None:
     raise AssertionError("not in place of Spark")
 
 
-@pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES", "MOST_ROWS", "MOST_BYTES_READ"])
+@pytest.mark.parametrize(
+    "limit", ["SMALL_TABLE_BYTES", "SMALL_TABLE_FILES", "MOST_ROWS", "SMALL_ROWS_BYTES"]
+)
 def test_a_large_table_is_left_to_delta_and_its_queries_are_compiled(
     spark: SparkSession, broker_build: ReadyBuild, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables import upgrades
 from kafka_segments.engine.tables.catalog import Table

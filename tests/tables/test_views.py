@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField
 
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import REMOTE_SEGMENTS
 from kafka_segments.engine.tables.schemas import newest_versions, schema
 from kafka_segments.engine.tables.views import moment_name, with_timestamps

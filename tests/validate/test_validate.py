@@ -14,8 +14,8 @@ from markupsafe import escape
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.engine.spark.few_rows import few_rows
-from kafka_segments.engine.spark.local_rows import arrow_schema
+from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.frames.local_rows import arrow_schema
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse

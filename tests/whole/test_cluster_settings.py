@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.settings import TopicConfig
 from kafka_segments.verbs.find.internals.files import Origin

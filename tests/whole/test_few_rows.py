@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.engine.spark import packing
-from kafka_segments.engine.spark.computed_once import collected_if_few
-from kafka_segments.engine.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.engine import limits
+from kafka_segments.engine.choose import few_rows, has_few_rows
+from kafka_segments.engine.frames import packing
+from kafka_segments.engine.frames.computed_once import collected_if_few
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     OFFSET_INDEX,
@@ -27,7 +28,6 @@ from kafka_segments.settings import Settings
 from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
 from kafka_segments.verbs.judge.retention.run import RetentionOptions
-from kafka_segments.verbs.scan import entry_files, run
 from kafka_segments.verbs.scan.summary import BuildSummary
 from kafka_segments.verbs.scan.write_tables import BuildTables
 from kafka_segments.verbs.tell.report.run import ReportData, ReportOptions, run_report
@@ -141,10 +141,10 @@ def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_
 
     def made_by(kind: str) -> dict[str, Any]:
         with monkeypatch.context() as patched:
-            patched.setattr(packing, "_LITTLE_BYTES", 0)
-            patched.setattr(entry_files, "MOST_ROWS", 0)
+            patched.setattr(limits, "_LITTLE_BYTES", 0)
+            patched.setitem(limits.MOST, limits.Work.ROWS, limits.Load(0))
             if kind == "tasks":
-                patched.setattr(run, "MOST_IN_DRIVER", 0)
+                patched.setattr(packing, "MOST_IN_DRIVER", 0)
             return made(kind)
 
     here = made("here")

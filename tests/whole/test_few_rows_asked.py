@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_segments.engine.spark.few_rows import few_rows, has_few_rows
+from kafka_segments.engine.choose import few_rows, has_few_rows
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.moments import LATEST, MAX_TIMESTAMP

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import kafka_segments
 from filled_tables import fill
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.topic_configs import TopicConfigs

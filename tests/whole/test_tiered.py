@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.spark.few_rows import few_rows
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions

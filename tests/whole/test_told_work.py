@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.bar import ReadProgress
+from kafka_segments.engine.choose import expect_many_rows
+from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.rows.datasource import load_of
 from kafka_segments.engine.rows.table_reads import read_segments
 from kafka_segments.engine.sources.segment_files import with_digests, with_segment_files
-from kafka_segments.engine.spark.computed_once import collected_if_few
-from kafka_segments.engine.spark.few_rows import expect_many_rows
-from kafka_segments.engine.spark.packing import Load
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast

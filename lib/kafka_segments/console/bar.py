@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
-    from kafka_segments.engine.spark.packing import Load
+    from kafka_segments.engine.limits import Load
 
 _POLL_SECONDS = 0.3
 

@@ -1,6 +1,6 @@
 """The session in which a verb works: Spark's, what it shows of its reading, what it keeps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,10 @@ def verb_session(
     *,
     warehouse: str | None = None,
     reads_all: bool = False,
-    is_long: bool = False,
+    questions: str | None = None,
+    rewrites_all: bool = False,
+    sources: Sequence[str] = (),
+    follow_links: bool = False,
     has_few: bool = True,
     runs_any_query: bool = False,
 ) -> Iterator[VerbSession]:
@@ -37,7 +40,10 @@ def verb_session(
         verb: its name, as Spark's pages show it.
         warehouse: the tables that it works on; None: none.
         reads_all: it reads whole tables, which takes minutes where they are large.
-        is_long: it takes minutes for another reason.
+        questions: a file of as many questions as it has lines, which are answered.
+        rewrites_all: it rewrites whole tables, which are few rows where all of them are small.
+        sources: it reads all segments below these, which are few where they are small.
+        follow_links: so it does behind the links there.
         has_few: what it reads are few rows until it meets a large table, see ``few_rows``.
         runs_any_query: its queries are a person's, see ``few_rows``.
 
@@ -47,13 +53,18 @@ def verb_session(
         BrokenTableError: the verb failed, and a table of the warehouse is not whole.
     """
     from kafka_segments.console.progress import progress  # noqa: PLC0415
-    from kafka_segments.engine.spark.few_rows import few_rows  # noqa: PLC0415
+    from kafka_segments.engine.choose import few_rows  # noqa: PLC0415
+    from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
-    from kafka_segments.engine.tables.sizes import holds_much  # noqa: PLC0415
+    from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much  # noqa: PLC0415
     from kafka_segments.files.storage.delta_health import first_broken  # noqa: PLC0415
 
-    if reads_all and warehouse is not None:
-        is_long = is_long or holds_much(warehouse)
+    is_long = reads_all and warehouse is not None and holds_much(warehouse)
+    is_long = is_long or (questions is not None and asks_much(questions))
+    if rewrites_all and warehouse is not None:
+        has_few = has_few and holds_little(warehouse)
+    if sources:
+        has_few = has_few and sources_are_small(sources, follow_links=follow_links)
     with ExitStack() as ends:
         session = spark_session(f"kafka-segments {verb}", root=ROOT, is_long=is_long)
         spark = ends.enter_context(session)

@@ -44,10 +44,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kafka_segments.engine.frames.packing import count_tasks
+from kafka_segments.engine.limits import OPEN_COST_BYTES, Load
 from kafka_segments.engine.rows.pushdown import batch_bounds, may_hold, record_bounds
 from kafka_segments.engine.rows.read_options import ReadOptions, parse_options
 from kafka_segments.engine.rows.workers import take_own_python
-from kafka_segments.engine.spark.packing import OPEN_COST_BYTES, Load, count_tasks
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder, find_segments
 from kafka_segments.files.storage.index_files import IndexOutput

@@ -22,8 +22,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafka_segments.engine.limits import LISTED_IN_DRIVER, Load
 from kafka_segments.engine.sources.missing import no_segments
-from kafka_segments.engine.spark.packing import Load
 from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders import listing_rows as listing
@@ -77,7 +77,6 @@ LISTED = StructType(
 )
 OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _ROWS_A_BATCH = 10_000
-_ROWS_IN_DRIVER = 200_000  # 200 MiB at most; a Spark job a level takes longer
 
 
 def _list_folders(*, finishes_swaps: bool) -> OnTask:
@@ -141,7 +140,7 @@ def list_here(
     roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]
     here = ListedHere(nothing, roots, finishes_swaps)
     follow_into = links_into(sources, follow=follow_links)
-    return list_on(here, most_rows=_ROWS_IN_DRIVER, follow_into=follow_into)
+    return list_on(here, most_rows=LISTED_IN_DRIVER, follow_into=follow_into)
 
 
 def list_on(here: ListedHere, *, most_rows: int, follow_into: tuple[str, ...] = ()) -> ListedHere:
@@ -175,7 +174,7 @@ def list_sources(
     """List every source down to the partitions' folders; return the rows and how many, by kind.
 
     The rows, one per ``sources.listing_rows.Listed``, stay where they are until ``caches`` closes,
-    so a folder is listed once. The driver lists a tree of up to ``_ROWS_IN_DRIVER`` rows; what
+    so a folder is listed once. The driver lists a tree of up to ``LISTED_IN_DRIVER`` rows; what
     is left of a larger one is listed by the executors, a folder level a Spark job. ``on_empty`` is
     told in words of the sources without a segment.
     """

@@ -9,9 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafka_segments.engine.spark.few_rows import MOST_IN_DRIVER, can_work_in_driver, map_few
-from kafka_segments.engine.spark.local_rows import rows_in_driver
-from kafka_segments.engine.spark.packing import Load, TellLoad, TellRead, pack_by_bytes, tell_nobody
+from kafka_segments.engine.choose import can_work_in_driver
+from kafka_segments.engine.frames.local_rows import rows_in_driver
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.packing import TellLoad, TellRead, pack_by_bytes, tell_nobody
+from kafka_segments.engine.limits import MOST_IN_DRIVER, Load
 from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.files.storage.durable_files import sha256_of
 from kafka_segments.files.storage.set_aside import files_of_segments
@@ -47,7 +49,7 @@ def with_segment_files(segments: DataFrame, *, only_found: bool = False) -> Data
         F.sort_array(F.collect_list("base_offset")).alias("base_offsets")
     )
     on_task = partial(_list, only_found=only_found)
-    listed = map_few(folders, on_task, from_arrow_schema(_LISTED))
+    listed = map_rows(folders, on_task, from_arrow_schema(_LISTED))
     keys = ["_folder", "base_offset"]
     return (
         segments.withColumn("_folder", folder)
@@ -75,7 +77,7 @@ def with_digests(
         tell(Load(len(known), sum(known["size_bytes"].to_pylist())), 0)
         threads = default_parallelism(spark)
         on_read = None if tell_read is None else _teller(tell_read)
-        digested = map_few(asked, _digest, row_type, threads=threads, tell=on_read)
+        digested = map_rows(asked, _digest, row_type, threads=threads, tell=on_read)
     else:
         digested = pack_by_bytes(asked, by="size_bytes", tell=tell).mapInArrow(_digest, row_type)
     return (

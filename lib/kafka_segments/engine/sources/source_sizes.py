@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
+from kafka_segments.engine.limits import SMALL_SOURCES
 from kafka_segments.files.folders.kinds import SEGMENT
 from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.files.storage.stores import store_of
-
-_MOST_ROWS = 10_000
-_MOST_BYTES = 64 * 1024 * 1024
 
 
 def sources_are_small(sources: Sequence[str], *, follow_links: bool = False) -> bool:
@@ -20,9 +18,9 @@ def sources_are_small(sources: Sequence[str], *, follow_links: bool = False) -> 
         return False
     walked = walk_folders(
         ((source, "") for source in sources),
-        most_rows=_MOST_ROWS,
+        most_rows=SMALL_SOURCES.segments,
         follow_into=links_into(sources, follow=follow_links),
     )
     listed = (row for rows in walked.folders for row in rows)
     size_bytes = sum(row.size_bytes or 0 for row in listed if row.kind == SEGMENT)
-    return not walked.left and size_bytes <= _MOST_BYTES
+    return not walked.left and size_bytes <= SMALL_SOURCES.bytes

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import TopicConfig

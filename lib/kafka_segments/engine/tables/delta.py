@@ -16,14 +16,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.spark.connect import is_connect
-from kafka_segments.engine.spark.few_rows import expect_many_rows, has_few_rows
-from kafka_segments.engine.spark.local_rows import (
+from kafka_segments.engine.choose import can_work_in_driver, expect_many_rows, has_few_rows
+from kafka_segments.engine.frames.local_rows import (
     computed_rows,
     frame_of_rows,
     local_rows,
     rows_in_driver,
 )
+from kafka_segments.engine.limits import MOST_UNCHANGED
+from kafka_segments.engine.spark.connect import is_connect
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
@@ -115,16 +116,17 @@ class Warehouse:
         return rows.select(*(name for name in columns if name in there))
 
     def columns_in_driver(
-        self, table: Table, columns: Sequence[str], *, most_rows: int
+        self, table: Table, columns: Sequence[str], *, beside_files: bool = False
     ) -> tuple[pa.Table, StructType] | None:
         """Read columns of a table in the driver; None: Spark has to read them.
 
         The driver reads them where a verb works on few rows, and has to find these among
-        ``most_rows`` at most. Columns that the table lacks are left out.
+        ``MOST_UNCHANGED`` at most. Columns that the table lacks are left out.
+        ``beside_files``: the rows are held against files, which executors may see otherwise.
         """
-        if not self._has_few():
+        if not self._has_few() or (beside_files and not can_work_in_driver(self.spark)):
             return None
-        return read_columns(join_uri(self.root, table.name), columns, most_rows=most_rows)
+        return read_columns(join_uri(self.root, table.name), columns, most_rows=MOST_UNCHANGED)
 
     def _has_few(self) -> bool:
         """Tell whether a verb works on few rows, of tables that Spark sees as this process does."""
@@ -293,6 +295,11 @@ class Warehouse:
             self.retried(table, lambda: self.spark.sql(statement))
         finally:
             self.spark.catalog.dropTempView(source)
+
+    def merge_if_any(self, table: Table, rows: DataFrame) -> None:
+        """Merge rows of which there may be none, as ``merge`` does."""
+        if self._has_few() or not rows.isEmpty():
+            self.merge(table, rows)
 
     def _merge_few(
         self, table: Table, rows: DataFrame, deleted: str | None

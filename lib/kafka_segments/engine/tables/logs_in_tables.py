@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow.compute as pc
 
+from kafka_segments.engine.limits import LOGS_BYTES, SEGMENT_FILES, SEGMENT_LOG_BYTES, SEGMENT_ROWS
 from kafka_segments.engine.tables.catalog import LOGS, METADATA_PARTITIONS, SEGMENTS
 from kafka_segments.engine.tables.replicas import is_of_another_topic
 from kafka_segments.files.storage.delta_log import last_version
@@ -11,10 +12,6 @@ from kafka_segments.files.storage.delta_rows import read_small_files, read_small
 from kafka_segments.files.storage.uris import join_uri
 
 _Row = TypeVar("_Row", bound=Any)
-_MOST_BYTES = 1024**3
-_MOST_BYTES_OF_LOGS = 64 * 1024**2
-_MOST_FILES = 1_000
-_MOST_ROWS = 10_000_000
 
 
 class KnownLog(NamedTuple):
@@ -52,7 +49,7 @@ def logs_of_topics(warehouse: str) -> set[KnownLog] | None:
     if not known or not named:
         return None if named is None else known
     columns = (*KnownLog._fields, "topic_id")
-    logs = read_small_table(join_uri(warehouse, LOGS.name), columns, most_bytes=_MOST_BYTES_OF_LOGS)
+    logs = read_small_table(join_uri(warehouse, LOGS.name), columns, most_bytes=LOGS_BYTES)
     if logs is None:
         return None
     of_topics: set[KnownLog] = set()
@@ -70,7 +67,7 @@ def _named_ids(warehouse: str) -> dict[tuple[str, str], str] | None:
     if last_version(table) is None:
         return {}
     columns = ("cluster", "topic", "topic_id", "until_offset")
-    rows = read_small_table(table, columns, most_bytes=_MOST_BYTES_OF_LOGS)
+    rows = read_small_table(table, columns, most_bytes=LOGS_BYTES)
     if rows is None:
         return None
     held = [row for row in rows if row["until_offset"] is None]
@@ -87,9 +84,9 @@ def _distinct(warehouse: str, row_type: type[_Row]) -> set[_Row] | None:
     found = read_small_files(
         join_uri(warehouse, SEGMENTS.name),
         (*columns, "vanished_at"),
-        most_bytes=_MOST_BYTES,
-        most_files=_MOST_FILES,
-        most_rows=_MOST_ROWS,
+        most_bytes=SEGMENT_LOG_BYTES,
+        most_files=SEGMENT_FILES,
+        most_rows=SEGMENT_ROWS,
     )
     if found is None:
         return None

@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_segments.engine.limits import METADATA_BYTES, METADATA_FILES, METADATA_ROWS
 from kafka_segments.engine.tables.catalog import LOG_DIRS, METADATA_PROBLEMS, METADATA_TABLES
 from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.delta_rows import read_small_files, read_small_table
 from kafka_segments.files.storage.uris import join_uri
 
-_MOST_BYTES = 256 * 1024 * 1024
-_MOST_FILES = 10_000
-_MOST_ROWS = 10_000_000
 _HELD = ("cluster", "from_offset", "from_ms", "until_offset", "until_ms")
 
 
@@ -52,7 +50,7 @@ def metadata_problems(warehouse: str) -> list[MetadataProblem]:
     """Return what the histories in the tables of a warehouse, a URI, lack."""
     uri = join_uri(warehouse, METADATA_PROBLEMS.name)
     names = (*MetadataProblem._fields, "number")
-    rows = read_small_table(uri, names, most_bytes=_MOST_BYTES) or []
+    rows = read_small_table(uri, names, most_bytes=METADATA_BYTES) or []
     in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
     return [MetadataProblem(*(row[name] for name in MetadataProblem._fields)) for row in in_order]
 
@@ -89,7 +87,7 @@ def clusters_of_logs(warehouse: str) -> set[str]:
     A table that is too large to be read without Spark tells none.
     """
     uri = join_uri(warehouse, LOG_DIRS.name)
-    rows = read_small_table(uri, ("cluster",), most_bytes=_MOST_BYTES)
+    rows = read_small_table(uri, ("cluster",), most_bytes=METADATA_BYTES)
     return {row["cluster"] for row in rows or ()}
 
 
@@ -115,7 +113,7 @@ def rows_until(
         NoMetadataError: the table is too large to be read without Spark.
     """
     names = (*columns, *_HELD)
-    rows = read_small_table(join_uri(warehouse, table), names, most_bytes=_MOST_BYTES)
+    rows = read_small_table(join_uri(warehouse, table), names, most_bytes=METADATA_BYTES)
     if rows is None:
         _refuse_large(warehouse, table)
     for row in rows or ():
@@ -127,9 +125,9 @@ def _files_of(warehouse: str, table: str) -> list[pa.Table]:
     found = read_small_files(
         join_uri(warehouse, table),
         _HELD,
-        most_bytes=_MOST_BYTES,
-        most_files=_MOST_FILES,
-        most_rows=_MOST_ROWS,
+        most_bytes=METADATA_BYTES,
+        most_files=METADATA_FILES,
+        most_rows=METADATA_ROWS,
     )
     if found is None:
         _refuse_large(warehouse, table)

@@ -1,14 +1,15 @@
 """How much a warehouse holds, by the sizes of its files, before there is a session."""
 
+from kafka_segments.engine.limits import (
+    LITTLE_WAREHOUSE_BYTES,
+    MANY_QUESTIONS_BYTES,
+    MUCH_WAREHOUSE_BYTES,
+)
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
-
-_MUCH_BYTES = 32 * 1024 * 1024
-_LITTLE_BYTES = 4 * 1024 * 1024
-_MANY_QUESTIONS_BYTES = 4 * 1024 * 1024  # some 100,000
 
 
 def holds_much(warehouse: str) -> bool:
@@ -18,13 +19,13 @@ def holds_much(warehouse: str) -> bool:
     takes as long as what is saved.
     """
     size_bytes = _size_bytes(warehouse)
-    return size_bytes is not None and size_bytes > _MUCH_BYTES
+    return size_bytes is not None and size_bytes > MUCH_WAREHOUSE_BYTES
 
 
 def holds_little(warehouse: str) -> bool:
     """Tell whether the tables are so small that to compile a query costs more than to run it."""
     size_bytes = _size_bytes(warehouse)
-    return size_bytes is not None and size_bytes <= _LITTLE_BYTES
+    return size_bytes is not None and size_bytes <= LITTLE_WAREHOUSE_BYTES
 
 
 def asks_much(questions: str) -> bool:
@@ -36,7 +37,7 @@ def asks_much(questions: str) -> bool:
         return False
     file = place(questions)
     size_bytes: int | None = file.filesystem.get_file_info(file.path).size
-    return size_bytes is not None and size_bytes > _MANY_QUESTIONS_BYTES
+    return size_bytes is not None and size_bytes > MANY_QUESTIONS_BYTES
 
 
 def _size_bytes(warehouse: str) -> int | None:

@@ -11,8 +11,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.engine.spark.few_rows import MOST_ROWS
-from kafka_segments.engine.spark.local_rows import arrow_schema, frame_of_rows
+from kafka_segments.engine.frames.local_rows import arrow_schema, frame_of_rows
+from kafka_segments.engine.limits import (
+    COLUMNS_BYTES,
+    MOST_ROWS,
+    SMALL_ROWS_BYTES,
+    SMALL_TABLE_BYTES,
+    SMALL_TABLE_FILES,
+)
 from kafka_segments.files.storage.delta_append import append_rows
 from kafka_segments.files.storage.delta_merge import FEED, commit_merge, is_set, mergeable_table
 from kafka_segments.files.storage.delta_metadata import read_metadata
@@ -21,10 +27,6 @@ from kafka_segments.files.storage.merged_rows import merge_rows
 from kafka_segments.files.storage.stores import store_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-MOST_BYTES = 4 * 1024 * 1024
-MOST_FILES = 500
-MOST_BYTES_READ = 16 * 1024 * 1024
-_MOST_BYTES_OF_COLUMNS = 4 * 1024**3
 _MOST_TRIES = 5
 
 
@@ -40,7 +42,7 @@ def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> Da
         return None
     schema = _schema_of(found, columns)
     rows = _joined(found, arrow_schema(schema))
-    if rows is None or rows.nbytes > MOST_BYTES_READ:
+    if rows is None or rows.nbytes > SMALL_ROWS_BYTES:
         return None
     return frame_of_rows(spark, rows, schema)
 
@@ -55,7 +57,7 @@ def read_columns(
     if not store_of(uri).is_local:
         return None
     found = read_small_files(
-        uri, columns, most_bytes=_MOST_BYTES_OF_COLUMNS, most_files=most_rows, most_rows=most_rows
+        uri, columns, most_bytes=COLUMNS_BYTES, most_files=most_rows, most_rows=most_rows
     )
     if found is None:
         return None
@@ -76,8 +78,8 @@ def _schema_of(table: SmallTable, columns: Sequence[str]) -> StructType:
 
 def is_small(uri: str) -> bool:
     """Tell whether a table on this machine has few bytes in few files, by its log."""
-    found = file_totals(uri, most_log_bytes=MOST_BYTES) if store_of(uri).is_local else None
-    return found is not None and found[0] <= MOST_FILES and found[1] <= MOST_BYTES
+    found = file_totals(uri, most_log_bytes=SMALL_TABLE_BYTES) if store_of(uri).is_local else None
+    return found is not None and found[0] <= SMALL_TABLE_FILES and found[1] <= SMALL_TABLE_BYTES
 
 
 def append_small(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
@@ -165,7 +167,11 @@ def _read_small(uri: str, columns: Sequence[str] = ()) -> SmallTable | None:
     if not store_of(uri).is_local:
         return None
     return read_small_files(
-        uri, columns, most_bytes=MOST_BYTES, most_files=MOST_FILES, most_rows=MOST_ROWS
+        uri,
+        columns,
+        most_bytes=SMALL_TABLE_BYTES,
+        most_files=SMALL_TABLE_FILES,
+        most_rows=MOST_ROWS,
     )
 
 

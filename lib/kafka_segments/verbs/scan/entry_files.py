@@ -20,16 +20,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.engine.spark.few_rows import MOST_ROWS, expect_many_rows, has_few_rows
-from kafka_segments.engine.spark.local_rows import arrow_schema, frame_of_rows
+from kafka_segments.engine.frames.parquet_rows import parquet_rows
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, TIME_INDEX, Table
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
 from kafka_segments.files.storage.durable_files import sync_file
-from kafka_segments.files.storage.files import Place, place
+from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.publishing import make_folder, named_errors
-from kafka_segments.files.storage.stores import hadoop_uri
-from kafka_segments.files.storage.uris import GLOB_SIGN, join_uri
+from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
 
 _ENTRY_COLUMNS = {OFFSET_INDEX: ("offset", "position"), TIME_INDEX: ("timestamp_ms", "offset")}
@@ -41,7 +39,11 @@ BaseOffsets: TypeAlias = "npt.NDArray[np.int64]"
 
 def entry_file(folder: str, table: Table, part: str) -> str:
     """Return the URI of the file with a part's entries for one of ``INDEX_TABLES``."""
-    return join_uri(folder, table.name, f"{part}.parquet")
+    return join_uri(folder, table.name, _file_name(part))
+
+
+def _file_name(part: str) -> str:
+    return f"{part}.parquet"
 
 
 def make_folders(folder: str) -> None:
@@ -64,31 +66,8 @@ class EntryParts:
 
     def rows(self, table: Table) -> DataFrame:
         """Return the entries as rows of one of ``INDEX_TABLES``."""
-        files = self.files(table)
-        if has_few_rows(self._spark):
-            if sum(_footer(file).num_rows for file in files) <= MOST_ROWS:
-                found = [_read_file(place(file)) for file in files]
-                empty = arrow_schema(table.schema).empty_table()
-                return frame_of_rows(
-                    self._spark, pa.concat_tables(found) if found else empty, table.schema
-                )
-            expect_many_rows(self._spark)
-        if not files:
-            return self._spark.createDataFrame([], table.schema)
-        folder = hadoop_uri(self._folder)
-        paths = [GLOB_SIGN.sub(r"\\\g<0>", entry_file(folder, table, part)) for part in self._parts]
-        return self._spark.read.schema(table.schema).parquet(*paths)
-
-
-def _footer(uri: str) -> pq.FileMetaData:
-    file = place(uri)
-    with file.filesystem.open_input_file(file.path) as stream:
-        return pq.read_metadata(stream)
-
-
-def _read_file(file: Place) -> pa.Table:
-    with file.filesystem.open_input_file(file.path) as stream:
-        return pq.read_table(stream)
+        folder = join_uri(self._folder, table.name)
+        return parquet_rows(self._spark, folder, list(map(_file_name, self._parts)), table.schema)
 
 
 class EntryFiles:

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.rows_here import as_dicts, with_values
 from kafka_segments.engine.sources.broker_identity import lies_below
-from kafka_segments.engine.spark.local_rows import rows_in_driver
-from kafka_segments.engine.spark.row_stream import stream_rows
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
@@ -25,7 +25,6 @@ _ASKED = (
     *LOG_KEYS,
     *("base_offset", "path", "next_offset", "record_count", "damage", "vanished_at"),
 )
-_MOST_IN_DRIVER = 1_500_000
 
 
 class MissingSegment(NamedTuple):
@@ -63,18 +62,14 @@ def find_missing(
         )
         for row in _log_dirs(work.listed)
     }
-    found = warehouse.columns_in_driver(SEGMENTS, _ASKED, most_rows=_MOST_IN_DRIVER)
+    found = warehouse.columns_in_driver(SEGMENTS, _ASKED)
     pairs = _of_spark(warehouse, options) if found is None else _of_rows(found[0], options)
     return tuple(_missing(pairs, noted))
 
 
 def _log_dirs(listed: DataFrame) -> list[dict[str, Any]]:
-    rows = rows_in_driver(listed)
-    if rows is not None:
-        found: list[dict[str, Any]] = rows.filter(pc.equal(rows["kind"], kinds.LOG_DIR)).to_pylist()
-        return found
-    log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR).select("log_dir", "meta", "offsets")
-    return [row.asDict(recursive=True) for row in log_dirs.collect()]
+    log_dirs = with_values(listed, {"kind": (kinds.LOG_DIR,)})
+    return as_dicts(log_dirs, ("log_dir", "meta", "offsets"))
 
 
 def _of_rows(rows: pa.Table, options: BuildOptions) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,15 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.computed_once import (
+    collected_if_few,
+    in_one_task,
+    persisted_if_many,
+)
+from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.local_rows import frame_of_rows
+from kafka_segments.engine.frames.rows_here import are_few, as_arrow
+from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import lies_below, with_broker
 from kafka_segments.engine.sources.list import (
     ListedHere,
@@ -19,14 +28,6 @@ from kafka_segments.engine.sources.list import (
     sources_without_segments,
 )
 from kafka_segments.engine.sources.missing import Lost, refuse_lost
-from kafka_segments.engine.spark.computed_once import (
-    collected_if_few,
-    in_one_task,
-    persisted_if_many,
-)
-from kafka_segments.engine.spark.few_rows import MOST_ROWS, can_work_in_driver, expect_many_rows
-from kafka_segments.engine.spark.local_rows import frame_of_rows, rows_in_driver
-from kafka_segments.engine.spark.packing import Load
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
@@ -47,25 +48,11 @@ from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_
 from kafka_segments.verbs.scan.decide.vanished import count_lost
 from kafka_segments.verbs.scan.options import BuildOptions
 
-_MOST_OF_FEW = Load(MOST_ROWS, 16 * 1024**3)
-"""A build works on few rows up to so many listed rows, and so many bytes to be read.
-
-More bytes can tell more of transactions than the driver has memory for.
-"""
 _OF_SEGMENTS = (
     *("source", "relative_path", "name", "size_bytes", "mtime_ns", "is_active"),
     "next_base_offset",
 )
 """The columns of a listing, beside the key, that are used of a segment's row."""
-
-
-_MOST_KNOWN_HERE = 1_500_000
-"""The driver reads ``segments`` to leave out what has not changed, up to so many rows.
-
-A million rows, with a million of the listing, take 0.75 GiB.
-"""
-_MOST_UNLIKE = 50_000
-"""If no more rows are left then, the build works on them as few rows."""
 _READ_OF_KNOWN = ("index_format", "checked", "size_bytes", "last_modified_ms", "damage")
 
 
@@ -141,8 +128,8 @@ def _planned(
     if unlike is not None:
         return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
     listed, loads = list_rest(warehouse.spark, here, caches)
-    if not _is_little(loads, reads_all=not options.is_first_look):
-        expect_many_rows(warehouse.spark)
+    whole = _whole_load(loads, reads_all=not options.is_first_look)
+    expect(warehouse.spark, Work.BUILD, whole)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     listed = _identified(listed, options)
@@ -179,10 +166,10 @@ def _without_unchanged(
 
     The driver lists a larger tree on a local disk than else, where the table has as many rows.
     """
-    if options.full or not can_work_in_driver(warehouse.spark):
+    if options.full:
         return None
     asked = (*COMPARED, *_READ_OF_KNOWN)
-    found = warehouse.columns_in_driver(SEGMENTS, asked, most_rows=_MOST_KNOWN_HERE)
+    found = warehouse.columns_in_driver(SEGMENTS, asked, beside_files=True)
     if found is None or len(found[1]) < len(asked):
         return None
     rows, columns = found
@@ -202,7 +189,7 @@ def _without_unchanged(
         needs_next=options.index_format.needs_next,
         identity=Identity(options.cluster, options.broker_id),
     )
-    if not unlike.same or max(len(unlike.listed), len(unlike.known)) > _MOST_UNLIKE:
+    if not unlike.same or not are_few(unlike.listed, unlike.known):
         return None
     known = frame_of_rows(warehouse.spark, unlike.known, columns)
     return _Unlike(here, unlike.listed, known)
@@ -235,11 +222,11 @@ def _planned_of_few(
     known = unlike.known
     if not plan.is_needless:
         plan = plan._replace(gone=collected_if_few(plan.gone))
-        changed = [rows for frame in (plan.planned, plan.gone) if (rows := rows_in_driver(frame))]
+        changed = [as_arrow(plan.planned), as_arrow(plan.gone)]
         listed_segments = loads.get(kinds.SEGMENT, Load())
         to_read = {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)}
-        if not _is_little(loads | to_read, reads_all=not options.is_first_look):
-            expect_many_rows(warehouse.spark)
+        whole = _whole_load(loads | to_read, reads_all=not options.is_first_look)
+        expect(warehouse.spark, Work.BUILD, whole)
         rows = of_logs(unlike.here.rows, changed)
         listed = _identified(listed_frame(warehouse.spark, rows), options)
         known = _rows_below(warehouse, options)
@@ -325,10 +312,10 @@ def _held_against(
     return plan if plan.is_needless else plan._replace(planned=collected_if_few(planned))
 
 
-def _is_little(listed: Mapping[str, Load], *, reads_all: bool) -> bool:
+def _whole_load(listed: Mapping[str, Load], *, reads_all: bool) -> Load:
+    """Return how much was listed, and the bytes of it that are read: by first looks hardly any."""
     rows = sum(load.segments for load in listed.values())
-    size_bytes = listed.get(kinds.SEGMENT, Load()).bytes if reads_all else 0
-    return Load(rows, size_bytes).is_within(_MOST_OF_FEW)
+    return Load(rows, listed.get(kinds.SEGMENT, Load()).bytes if reads_all else 0)
 
 
 def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:

@@ -9,17 +9,13 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import MOST_IN_DRIVER, can_work_in_driver, has_few_rows
-from kafka_segments.engine.spark.packing import (
-    Load,
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.packing import (
     TellLoad,
     TellRead,
-    count_tasks,
-    pack_segments,
+    share_out,
     tell_nobody,
 )
-from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, RUNS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.storage.files import place
@@ -161,24 +157,11 @@ class Build:
         to_scan = work.planned.where(F.col("plan") == SCAN)
         is_look = self._options.is_first_look
         load = work.load._replace(bytes=0) if is_look else work.load
-        threads = self._threads_here(load)
-        if threads:
-            self._tell(load, 0)
-        else:
-            tasks = count_tasks(load, cores=default_parallelism(self._spark))
-            self._tell(load, tasks)
-            by = None if is_look else "size_bytes"
-            to_scan = to_scan.transform(pack_segments(load, tasks=tasks, by=by))
+        to_scan, threads = share_out(
+            to_scan, load, self._tell, by=None if is_look else "size_bytes"
+        )
         scan = scan_segments(self._scan_options(), threads_here=threads, tell_read=self._tell_read)
         return computed_once(to_scan.transform(scan), caches)
-
-    def _threads_here(self, load: Load) -> int:
-        """Return how many threads of the driver read the segments; 0: tasks do."""
-        if load.is_little and has_few_rows(self._spark):
-            return 1
-        if load.segments <= MOST_IN_DRIVER and can_work_in_driver(self._spark):
-            return min(load.segments, default_parallelism(self._spark))
-        return 0
 
     def _scan_options(self) -> ScanOptions:
         return ScanOptions(

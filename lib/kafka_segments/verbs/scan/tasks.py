@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.spark.few_rows import map_few
-from kafka_segments.engine.spark.packing import TellRead
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.packing import TellRead
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.nested import to_nested
 from kafka_segments.files.segments.format_files import Around
@@ -82,7 +82,7 @@ def scan_segments(
 
         if threads_here:
             tell = None if tell_read is None else _teller(tell_read, options)
-            return map_few(
+            return map_rows(
                 carried,
                 on_task,
                 row_type,

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
-from kafka_segments.engine.spark.computed_once import collected_if_few
-from kafka_segments.engine.spark.few_rows import has_few_rows, map_few
+from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.rows_here import by_keys
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.nested import from_nested
@@ -52,7 +53,7 @@ def fold_logs(options: FoldOptions) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         order = fold_order(is_load=options.mode != RecoveryMode.SEGMENT)
-        ordered = collected_if_few(_by_log(segments.select(*FOLDED)).sortWithinPartitions(*order))
+        ordered = collected_if_few(by_keys(segments.select(*FOLDED), LOG_KEYS, order=order))
         row_type = StructType(
             [
                 *(ordered.schema[key] for key in SEGMENT_KEYS),
@@ -78,16 +79,9 @@ def fold_logs(options: FoldOptions) -> Transform:
             if log is not None:
                 yield _rows(log.finish(), arrow_schema)
 
-        return map_few(ordered, on_task, row_type)
+        return map_rows(ordered, on_task, row_type)
 
     return transform
-
-
-def _by_log(segments: DataFrame) -> DataFrame:
-    """Bring the segments of each log to one task."""
-    if has_few_rows(segments.sparkSession):
-        return segments.coalesce(1)
-    return segments.repartition(*LOG_KEYS)
 
 
 def _rows(

@@ -3,14 +3,11 @@
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.computed_once import in_one_task
-from kafka_segments.engine.spark.few_rows import has_few_rows
-from kafka_segments.engine.spark.local_rows import rows_in_driver
-from kafka_segments.engine.spark.parallelism import default_parallelism
+from kafka_segments.engine.frames.computed_once import in_one_task, into_files
+from kafka_segments.engine.frames.rows_here import distinct_values, least_value, with_values
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
@@ -38,16 +35,6 @@ from kafka_segments.verbs.scan.planning import BuildWork
 from kafka_segments.verbs.scan.tasks_removal import remove_index_files
 
 _MOST_TOPICS = 200
-_ROWS_A_FILE = 50_000
-_LEAST_ROWS_A_FILE = 5_000
-
-
-def count_files(rows: int, *, cores: int) -> int:
-    """Choose how many files new rows of ``segments`` are written to: few are read sooner.
-
-    All cores write where there are rows for them.
-    """
-    return max(1, -(-rows // _ROWS_A_FILE), min(cores, rows // _LEAST_ROWS_A_FILE))
 
 
 class BuildTables:
@@ -128,14 +115,12 @@ class BuildTables:
             changed.append(self._work.vanished)
         if not changed:
             return
-        segments = in_one_task(reduce(DataFrame.unionByName, changed))
+        segments = reduce(DataFrame.unionByName, changed)
         if self._work.known is None:
-            if not has_few_rows(segments.sparkSession):
-                cores = default_parallelism(segments.sparkSession)
-                segments = segments.coalesce(count_files(self._work.to_scan, cores=cores))
+            segments = into_files(segments, self._work.to_scan)
             self._warehouse.fill(SEGMENTS, segments, where=self._scope("path"))
         else:
-            self._warehouse.merge(SEGMENTS, segments)
+            self._warehouse.merge(SEGMENTS, in_one_task(segments))
 
     def _remove_foreign_indexes(self, vanished: DataFrame) -> None:
         """Remove the index files that Kafka does not have: they go with their segments."""
@@ -204,8 +189,7 @@ class BuildTables:
             self._warehouse.fill(table, found, where=self._scope(scope_column))
             return
         changed = found.transform(rows.newly_found(table, self._warehouse.read(table)))
-        if has_few_rows(changed.sparkSession) or not changed.isEmpty():
-            self._warehouse.merge(table, changed)
+        self._warehouse.merge_if_any(table, changed)
 
     def _write_unrecognized(self) -> None:
         found = self._work.listed.where(F.col("kind").isin(*kinds.NOT_TAKEN)).transform(
@@ -237,17 +221,9 @@ class BuildTables:
         """Return a condition on ``t`` that all segments to scan meet, for merges to skip files."""
         if self._work.known is None:
             return None
-        planned = rows_in_driver(self._work.planned)
-        if planned is not None:
-            known = planned.filter(pc.equal(planned["plan"], SCAN))
-            topics = known["topic"].unique().to_pylist()
-            least = pc.min(known["base_offset"]).as_py()
-        else:
-            to_scan = self._work.planned.where(F.col("plan") == SCAN)
-            found = to_scan.select("topic").distinct().take(_MOST_TOPICS + 1)
-            topics = [row["topic"] for row in found]
-            least = to_scan.agg(F.min("base_offset")).collect()[0][0]
-        condition = f"t.base_offset >= {int(least)}"
+        to_scan = with_values(self._work.planned, {"plan": (SCAN,)})
+        topics = distinct_values(to_scan, "topic", most=_MOST_TOPICS + 1)
+        condition = f"t.base_offset >= {int(least_value(to_scan, 'base_offset'))}"
         if len(topics) <= _MOST_TOPICS:
             condition += f" AND {in_any('t.topic', topics)}"
         return condition

@@ -77,18 +77,16 @@ def _compact(
     load_settings(conf, pairs)  # none is used; what cannot be read is refused
     if not given["sources"] and undo is None:
         require_tables(given["warehouse"], (ANY_TABLE,))
-    from kafka_segments.engine.tables.sizes import holds_little  # noqa: PLC0415
     from kafka_segments.verbs.change.compact import report  # noqa: PLC0415
     from kafka_segments.verbs.change.compact.run import run_compact  # noqa: PLC0415
 
     options = _options(**given)
     if undo is not None:
         return _undo(options, undo)
-    root, is_little = options.warehouse, holds_little(options.warehouse)
+    root = options.warehouse
     if not options.dry_run:
         require_writable(root)
-    session = verb_session("compact", warehouse=root, has_few=is_little, reads_all=True)
-    with session as verb:
+    with verb_session("compact", warehouse=root, reads_all=True, rewrites_all=True) as verb:
         done = run_compact(verb.spark, options)
         report.print_compact(done, output)
         report.print_summary(done, options.set_aside_root(), dry_run=options.dry_run)

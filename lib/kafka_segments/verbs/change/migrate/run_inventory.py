@@ -9,10 +9,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.computed_once import computed_once, in_one_task
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.sources.segment_files import with_segment_files
-from kafka_segments.engine.spark.computed_once import computed_once, in_one_task
-from kafka_segments.engine.spark.packing import Load, count_tasks
-from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.engine.tables.catalog import (
     LOG_DIRS,
     LOGS,
@@ -112,10 +111,7 @@ def _with_formats(segments: DataFrame, *, decompresses: bool) -> DataFrame:
     count, size_bytes = asked.agg(F.count("*"), F.sum("valid_bytes")).collect()[0]
     if count == 0:
         return segments.transform(with_formats(None, decompresses=decompresses))
-    cores = default_parallelism(segments.sparkSession)
-    load = Load(count, size_bytes or 0)
-    tasks = count_tasks(load, cores=cores)
-    counted = count_formats(asked, load, tasks=tasks, decompresses=decompresses)
+    counted = count_formats(asked, Load(count, size_bytes or 0), decompresses=decompresses)
     return segments.transform(with_formats(counted, decompresses=decompresses))
 
 

@@ -12,18 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.packing import TellLoad, packed, tell_nobody
+from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_sources
-from kafka_segments.engine.spark.local_rows import local_rows
-from kafka_segments.engine.spark.packing import (
-    Load,
-    TellLoad,
-    count_tasks,
-    pack_segments,
-    tell_nobody,
-)
-from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.engine.spark.row_stream import stream_rows
 from kafka_segments.engine.tables.catalog import MIGRATION_PLANS
 from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.engine.tables.delta import Warehouse
@@ -132,8 +126,6 @@ def _planned(
     if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
     load = loads.get(kinds.SEGMENT, Load())
-    tasks = count_tasks(load, cores=default_parallelism(spark))
-    tell(load, tasks)
     identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
     segments = listed.transform(segments_of_listing).transform(identify)
     segments = segments.transform(with_topic_ids(*_given_ids(spark, options)))
@@ -143,7 +135,7 @@ def _planned(
     surveyed = (
         segments.withColumn("path", file_path())
         .transform(with_rules(_rules(spark, topics, options), of_others=options.rules.text))
-        .transform(pack_segments(load, tasks=tasks))
+        .transform(packed(load, tell))
         .transform(survey_segments)
     )
     return (

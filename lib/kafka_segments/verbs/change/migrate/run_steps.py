@@ -15,15 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.spark.packing import (
-    Load,
-    TellLoad,
-    count_tasks,
-    pack_segments,
-    tell_nobody,
-)
-from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.engine.spark.row_stream import stream_rows
+from kafka_segments.engine.frames.packing import TellLoad, packed, spread, tell_nobody
+from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.tables.bounded import total
 from kafka_segments.engine.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
 from kafka_segments.engine.tables.delta import Warehouse
@@ -187,7 +181,7 @@ class Migration:
             self._segments()
             .transform(stage_segments)
             .transform(decide.logs_of_segments)
-            .repartition(default_parallelism(self._spark), *LOG_KEYS)
+            .transform(spread, *LOG_KEYS)
             .transform(finish_logs(now_ms=self._now_ms))
         )
         return self._note_outcomes(Step.STAGE, logs)
@@ -269,10 +263,8 @@ class Migration:
         size_bytes = F.coalesce(total("size_bytes"), F.lit(0))
         totals = segments.agg(F.count("*"), size_bytes).collect()[0]
         load = Load(*totals)
-        tasks = count_tasks(load, cores=default_parallelism(self._spark))
-        self._tell(load, tasks)
         return segments.withColumn("relative_path", F.col("path")).transform(
-            pack_segments(load, tasks=tasks)
+            packed(load, self._tell)
         )
 
     def _check_space(self) -> None:

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafka_segments.engine.spark.few_rows import has_few_rows, map_few
-from kafka_segments.engine.spark.packing import Load
+from kafka_segments.engine.frames.map_segments import map_packed
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.tables.schemas import schema
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line, open_segment, place
@@ -18,7 +18,7 @@ from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
 _ROWS_A_BATCH = 1_000
 
 
-def count_formats(segments: DataFrame, load: Load, *, tasks: int, decompresses: bool) -> DataFrame:
+def count_formats(segments: DataFrame, load: Load, *, decompresses: bool) -> DataFrame:
     """Count formats in the files of segments; ``load`` is how many and how large they are.
 
     Needs: path, valid_bytes.
@@ -43,9 +43,7 @@ def count_formats(segments: DataFrame, load: Load, *, tasks: int, decompresses: 
                 yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
     asked = segments.select("path", "valid_bytes")
-    if load.is_little and has_few_rows(asked.sparkSession):
-        return map_few(asked, on_task, row_type)
-    return asked.repartition(tasks).mapInArrow(on_task, row_type)
+    return map_packed(asked, on_task, row_type, load, by="valid_bytes", order=("path",))
 
 
 def _count(counter: FormatCounter, path: str, valid_bytes: int) -> dict[str, Any]:

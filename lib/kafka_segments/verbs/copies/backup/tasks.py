@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.spark.few_rows import map_few
+from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
@@ -48,7 +48,7 @@ def find_timestamps() -> Transform:
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
     needed = ("path", "size_bytes", "position", "offset")
-    return lambda asked: map_few(asked.select(*needed), on_task, FOUND)
+    return lambda asked: map_rows(asked.select(*needed), on_task, FOUND)
 
 
 def _found(path: str, size_bytes: int, position: int, offset: int) -> dict[str, int | bool | None]:

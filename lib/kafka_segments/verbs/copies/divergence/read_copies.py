@@ -8,17 +8,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.packing import TellLoad, packed, tell_nobody
+from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.list import list_sources
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import expect_many_rows
-from kafka_segments.engine.spark.packing import (
-    Load,
-    TellLoad,
-    count_tasks,
-    pack_segments,
-    tell_nobody,
-)
-from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.engine.tables.catalog import OFFSET_RANGES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import Transform
@@ -45,9 +39,6 @@ from kafka_segments.verbs.copies.divergence.read_policies import (
 )
 from kafka_segments.verbs.copies.divergence.tasks import read_segments
 from kafka_segments.verbs.copies.divergence.tasks_policies import with_policy
-
-_MOST_OF_FEW = Load(10_000, 128 * 1024**3)  # the digests of so much are some ten MB
-_MOST_COMPARED_BYTES = 4 * 1024**3  # the digests of more are sooner compared by compiled plans
 
 
 class ListedCopies(NamedTuple):
@@ -107,8 +98,7 @@ def list_copies(
     """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches, on_empty=tell_not_known)
-    if not loads.get(kinds.SEGMENT, Load()).is_within(_MOST_OF_FEW):
-        expect_many_rows(spark)
+    expect(spark, Work.COMPARE, loads.get(kinds.SEGMENT, Load()))
     if kinds.UNLISTED in loads:
         refuse_missing(listed)
     if kinds.NOT_FOLLOWED in loads:
@@ -162,14 +152,10 @@ def read_copies(
         unread = computed_once(segments.join(known.select("path"), "path", how="left_anti"), caches)
     load = load_of(unread)
     bytes_there = load.bytes if known is None else load_of(segments).bytes
-    if not load.is_little or bytes_there > _MOST_COMPARED_BYTES:
-        expect_many_rows(spark)
-    tasks = count_tasks(load, cores=default_parallelism(spark))
-    tell(load, tasks)
+    expect(spark, Work.LIST, load)
+    expect(spark, Work.DIGESTS, Load(load.segments, bytes_there))
     fresh = computed_once(
-        unread.transform(pack_segments(load, tasks=tasks)).transform(
-            read_segments(check_crc=options.check_crc)
-        ),
+        unread.transform(packed(load, tell)).transform(read_segments(check_crc=options.check_crc)),
         caches,
     )
     read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)

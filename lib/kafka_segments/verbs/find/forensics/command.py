@@ -47,7 +47,6 @@ def _forensics(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.forensics import report  # noqa: PLC0415
     from kafka_segments.verbs.find.forensics.decide import Admission  # noqa: PLC0415
@@ -65,8 +64,7 @@ def _forensics(
         follow_links=follow_links,
     )
     print_found = report.print_refused if refused else report.print_forensics
-    is_little = sources_are_small(asked.sources, follow_links=follow_links)
-    with verb_session("forensics", has_few=is_little) as verb:
-        tell = verb.work.reads if verb.work.is_shown and not is_little else None
+    with verb_session("forensics", sources=asked.sources, follow_links=follow_links) as verb:
+        tell = verb.work.reads if verb.work.is_shown else None
         found = print_found(run_forensics(verb.spark, asked, tell), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.packing import TellLoad
 from kafka_segments.engine.rows.datasource import load_of, register
 from kafka_segments.engine.sources.list import bare_sources
 from kafka_segments.engine.sources.missing import no_segments
-from kafka_segments.engine.spark.packing import TellLoad
 from kafka_segments.verbs.find.forensics.decide import (
     Admission,
     find_unread,

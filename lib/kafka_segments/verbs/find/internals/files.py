@@ -12,11 +12,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.expected import expect_files
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_here, list_rest, sources_without_segments
 from kafka_segments.engine.sources.missing import MOST_VANISHED
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import expect_many_rows, has_few_rows, map_few
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders import kinds
@@ -30,7 +32,6 @@ INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
 _SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _OF_FILES = ("file", "path", "is_snapshot", "is_active", "base_offset", "size_bytes", "mtime_ns")
 FILE_COLUMNS = (*LOG_KEYS, *_OF_FILES)
-_MOST_BYTES_OF_FEW_ROWS = 4 * 1024**2  # of segments and snapshots: some 50,000 records
 
 
 @dataclass(frozen=True)
@@ -111,15 +112,8 @@ def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> Data
         .transform(_list_snapshots(segments.schema))
     )
     files = computed_once(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
-    spark = listed.sparkSession
-    if has_few_rows(spark) and _size_of(files) > _MOST_BYTES_OF_FEW_ROWS:
-        expect_many_rows(spark)
+    expect_files(files, Work.DECODE, by="size_bytes")
     return files
-
-
-def _size_of(files: DataFrame) -> int:
-    size_bytes: int = files.select(F.coalesce(F.sum("size_bytes"), F.lit(0))).collect()[0][0]
-    return size_bytes
 
 
 def parse_snapshot_name(name: str) -> int | None:
@@ -137,7 +131,7 @@ def _list_snapshots(columns: StructType) -> Transform:
             rows = [row for log in batch.to_pylist() for row in _snapshots(log)]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
-    return lambda folders: map_few(folders, on_task, columns)
+    return lambda folders: map_rows(folders, on_task, columns)
 
 
 def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:

@@ -9,11 +9,12 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.missing import Lost, no_segments, refuse_lost
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.local_rows import local_rows
-from kafka_segments.engine.spark.packing import Load, TellLoad, tell_nobody
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS

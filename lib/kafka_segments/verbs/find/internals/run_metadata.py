@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.spark.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import (
     METADATA_CONFIGS,
     METADATA_PARTITIONS,

@@ -7,9 +7,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kafka_segments.engine.frames.map_segments import map_segments
+from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.rows.read_options import parse_options
-from kafka_segments.engine.spark.few_rows import can_work_in_driver, map_few
-from kafka_segments.engine.spark.packing import TellLoad, pack_by_bytes, tell_nobody
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
@@ -59,9 +59,7 @@ def read_records(files: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame
                 yield from reader.file(file)
 
     asked = files.select(*FILE_COLUMNS)
-    if can_work_in_driver(files.sparkSession):
-        return map_few(asked, on_task, row_type, spread=True)
-    return pack_by_bytes(asked, by="size_bytes", tell=tell).mapInArrow(on_task, row_type)
+    return map_segments(asked, on_task, row_type, size="size_bytes", tell=tell)
 
 
 class InternalReader:

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.spark.computed_once import in_one_task
-from kafka_segments.engine.spark.few_rows import MOST_ROWS, has_few_rows, map_few
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.rows_here import by_keys
 from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
 
 HISTORY = StructType(
@@ -39,10 +39,9 @@ def fold_history(records: DataFrame) -> DataFrame:
     Gives: cluster, table, values (JSON), from_offset, from_ms, until_offset, until_ms (null: it
         holds still), is_from_snapshot.
     """
-    is_few = has_few_rows(records.sparkSession)
-    by_cluster = in_one_task(records) if is_few else records.repartition("cluster")
-    ordered = by_cluster.sortWithinPartitions("cluster", "point_offset", "row").select(*_GIVEN)
-    return map_few(ordered, _fold, HISTORY, most_in_driver=MOST_ROWS)
+    order = ("cluster", "point_offset", "row")
+    ordered = by_keys(records, ("cluster",), order=order).select(*_GIVEN)
+    return map_rows(ordered, _fold, HISTORY, most_in_driver=None)
 
 
 def _fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.rows.table_reads import read_segments
-from kafka_segments.engine.spark.few_rows import MOST_ROWS, map_few
 from kafka_segments.kafka.messages.records import decode_commit
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
@@ -71,7 +71,7 @@ def read_commits(segments: DataFrame) -> DataFrame:
             rows = [_parse(*values) for values in zip(*given, strict=True)]
             yield _with_parsed(batch, rows, arrow_schema, parsed_schema)
 
-    parsed = map_few(marked, on_task, row_type, most_in_driver=MOST_ROWS)
+    parsed = map_rows(marked, on_task, row_type, most_in_driver=None)
     is_problem = F.col("problem").isNotNull()
     of_none = {
         "group_id": F.lit(""),

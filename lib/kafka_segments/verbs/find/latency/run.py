@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.rows.table_reads import read_segments
-from kafka_segments.engine.spark.packing import Load, TellLoad, tell_nobody
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.verbs.find.latency.decide import decide_latency, only_stamped, only_wrapped
 from kafka_segments.verbs.find.latency.tasks import read_wrapper_times

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.rows.table_reads import map_segments
-from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
+from kafka_segments.engine.frames.map_segments import map_segments
+from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.errors import FileChangedError, FileReplacedError
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import open_segment, place

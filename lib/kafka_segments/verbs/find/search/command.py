@@ -127,7 +127,6 @@ def _offsets(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
-    from kafka_segments.engine.tables.sizes import asks_much  # noqa: PLC0415
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.verbs.find.search.report import print_search  # noqa: PLC0415
@@ -144,8 +143,9 @@ def _offsets(
         is_read_committed=is_committed,
         is_of_partitions=output == RESET_OFFSETS,
     )
-    has_many = asked.questions is not None and asks_much(asked.questions)
-    session = verb_session("search", warehouse=asked.warehouse, reads_all=True, is_long=has_many)
+    session = verb_session(
+        "search", warehouse=asked.warehouse, reads_all=True, questions=asked.questions
+    )
     with session as verb:
         found = print_search(run_search(verb.spark, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

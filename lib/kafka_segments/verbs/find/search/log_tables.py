@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import pyarrow as pa
-from pyarrow import compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.spark.computed_once import computed_once, persisted_if_many
-from kafka_segments.engine.spark.local_rows import frame_of_rows, local_rows, rows_in_driver
+from kafka_segments.engine.frames.computed_once import computed_once, persisted_if_many
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.rows_here import is_surely_null, with_values
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import refuse_looked_at
@@ -70,28 +69,15 @@ class LogChoice:
     cluster: str | None = None
     broker_id: int | None = None
 
-    def condition(self) -> Column:
-        """Return the condition on the key of a log."""
-        chosen = self.partition_condition()
-        if self.cluster is not None:
-            chosen &= F.col("cluster") == self.cluster
-        if self.broker_id is not None:
-            chosen &= F.col("broker_id") == self.broker_id
-        return chosen
-
-    def chosen_of(self, rows: pa.Table) -> pa.Table:
-        """Return the rows, which the driver has, that meet ``condition``."""
-        allowed = {
+    def allowed(self) -> dict[str, tuple[str | int, ...]]:
+        """Return the values that the columns of a log's key may have, where not any."""
+        allowed: dict[str, tuple[str | int, ...]] = {
             "topic": self.topics,
             "partition": self.partitions,
             "cluster": () if self.cluster is None else (self.cluster,),
             "broker_id": () if self.broker_id is None else (self.broker_id,),
         }
-        for name, values in allowed.items():
-            if values:
-                options = pa.array(values, rows.schema.field(name).type)
-                rows = rows.filter(compute.is_in(rows[name], value_set=options))
-        return rows
+        return {name: values for name, values in allowed.items() if values}
 
     def partition_condition(self) -> Column:
         """Return the condition on topic and partition alone."""
@@ -140,7 +126,6 @@ class LogTables:
         self._tables = Warehouse(spark, warehouse)
         self._choice = choice
         self._found: dict[str, DataFrame] = {}
-        self._is_undamaged = False
         self._also = (*also, *(("transaction_steps",) if is_read_committed else ()))
         self.caches = caches
         segments = self.segments_as_built()
@@ -165,24 +150,16 @@ class LogTables:
         if table.name not in self._found:
             also = self._also if table is SEGMENTS else ()
             rows = self._tables.read(table, (*_COLUMNS.get(table.name, ()), *also))
-            known = rows_in_driver(rows)
-            if known is None:
-                rows = rows.where(self._choice.condition())
-            else:
-                known = self._choice.chosen_of(known)
-                rows = frame_of_rows(self._spark, known, rows.schema)
-                if table is SEGMENTS:
-                    self._is_undamaged = known["damage"].null_count == len(known)
-            self._found[table.name] = rows
+            self._found[table.name] = with_values(rows, self._choice.allowed())
         return self._found[table.name]
 
     def take_back_unread(self, answers: DataFrame) -> DataFrame:
         """Take back the answers that records missing from the tables could change.
 
-        Where the driver knows that no segment is damaged, only the ends of logs may be missing.
+        Where it is known that no segment is damaged, only the ends of logs may be missing.
         """
         answers = answers.transform(say_cut_short(self._described))
-        if self._is_undamaged:
+        if is_surely_null(self._read(SEGMENTS), "damage"):
             return answers
         return answers.transform(say_unread(self.segments_as_built()))
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.spark.computed_once import collected_if_few
-from kafka_segments.engine.spark.few_rows import map_few
+from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError
 from kafka_segments.files.storage.files import OpenSegment, first_line, open_segment, place
@@ -198,4 +198,4 @@ def find_first_records(located: DataFrame, lookup: RecordLookup | None = None) -
         finally:
             reads.close()
 
-    return map_few(ordered, on_task, row_type)
+    return map_rows(ordered, on_task, row_type)

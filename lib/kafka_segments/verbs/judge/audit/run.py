@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.computed_once import computed_once, in_one_task
+from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
+from kafka_segments.engine.frames.rows_here import is_surely_null
+from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import with_broker
 from kafka_segments.engine.sources.list import list_sources
-from kafka_segments.engine.spark.computed_once import computed_once, in_one_task
-from kafka_segments.engine.spark.few_rows import MOST_ROWS, expect_many_rows
-from kafka_segments.engine.spark.local_rows import rows_in_driver
-from kafka_segments.engine.spark.packing import Load, TellLoad, count_tasks, tell_nobody
-from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.engine.tables.catalog import INDEX_AUDITS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.run_columns import stamp_of
@@ -89,8 +89,7 @@ def run_audit(
     listed, loads = list_sources(
         spark, options.sources, caches, follow_links=options.follow_links, on_empty=tell_not_known
     )
-    if sum(of_kind.segments for of_kind in loads.values()) > MOST_ROWS:
-        expect_many_rows(spark)
+    expect(spark, Work.ROWS, Load(sum(of_kind.segments for of_kind in loads.values())))
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     listed = in_one_task(listed)
@@ -98,18 +97,16 @@ def run_audit(
     follow_into = links_into(options.sources, follow=options.follow_links)
     scope = AuditScope(options.recovery, options.version, follow_into, options.sizes)
     load = loads.get(kinds.SEGMENT, Load())
-    tasks = count_tasks(load, cores=default_parallelism(spark))
-    tell(load, tasks)
+    tell(load, tasks_for(spark, load))
     segments = listed.transform(identify).transform(choose_segments)
-    judged = computed_once(segments.transform(audit_segments(scope, load, tasks=tasks)), caches)
+    judged = computed_once(segments.transform(audit_segments(scope, load)), caches)
     folders = listed.transform(choose_folders).transform(identify)
     audited = (
         judged.where("unfolded IS NULL")
         .unionByName(judged.transform(fold_transactions(options.version)))
         .unionByName(folders.transform(audit_folders(scope)))
     )
-    known = rows_in_driver(judged)
-    if known is None or known["end_offset"].null_count < len(known):  # else nothing is tiered
+    if not is_surely_null(judged, "end_offset"):  # else nothing is tiered
         audited = audited.unionByName(judged.transform(decide_breaks))
     rows = computed_once(
         audited.withColumns(

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.engine.spark.few_rows import MOST_IN_DRIVER, map_few
-from kafka_segments.engine.spark.packing import Load, pack_segments
+from kafka_segments.engine.frames.map_segments import map_packed
+from kafka_segments.engine.limits import Load
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.errors import FileChangedError
@@ -63,7 +63,6 @@ SEGMENT_COLUMNS = (
 
 
 _MOST_INDEX_BYTES = 2**31 - 1  # the greatest segment.index.bytes
-_MOST_BYTES_HERE = 64 * 1024 * 1024  # one process reads them sooner than others are started
 
 
 class AuditScope(NamedTuple):
@@ -227,7 +226,7 @@ def _is_unread(recovery: SegmentRecovery) -> bool:
     return recovery.damage is not None and recovery.damage.kind == DamageKind.TOO_LARGE
 
 
-def audit_segments(scope: AuditScope, load: Load, *, tasks: int) -> Transform:
+def audit_segments(scope: AuditScope, load: Load) -> Transform:
     """Judge the index files beside every segment, in tasks of about as many bytes each.
 
     ``load`` is how many segments there are, and their bytes. Few are judged in the driver.
@@ -245,8 +244,6 @@ def audit_segments(scope: AuditScope, load: Load, *, tasks: int) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         given = segments.select(*SEGMENT_COLUMNS)
-        if load.segments <= MOST_IN_DRIVER and load.bytes <= _MOST_BYTES_HERE:
-            return map_few(given, on_task, AUDITED)
-        return given.transform(pack_segments(load, tasks=tasks)).mapInArrow(on_task, AUDITED)
+        return map_packed(given, on_task, AUDITED, load)
 
     return transform

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.engine.spark.few_rows import map_few
+from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.source_folder import entries_of
@@ -55,7 +55,7 @@ def audit_folders(scope: AuditScope) -> Transform:
         rows = (row for batch in batches for log in batch.to_pylist() for row in rows_of(log))
         yield from to_batches(rows, to_arrow_schema(AUDITED))
 
-    return lambda logs: map_few(logs.select(*LOG_COLUMNS, *_NOTED, "reason"), on_task, AUDITED)
+    return lambda logs: map_rows(logs.select(*LOG_COLUMNS, *_NOTED, "reason"), on_task, AUDITED)
 
 
 def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.engine.spark.few_rows import map_few
-from kafka_segments.engine.spark.local_rows import frame_of_rows, rows_in_driver
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.rows_here import by_keys, where_set
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.log.segment_fold import SegmentFold
@@ -77,14 +77,7 @@ def fold_transactions(version: Version) -> Transform:
         yield from to_batches(rows_of(batches), to_arrow_schema(AUDITED))
 
     def transform(audited: DataFrame) -> DataFrame:
-        known = rows_in_driver(audited)
-        if known is None:
-            rows = audited.where("unfolded IS NOT NULL").repartition(*_LOG)
-            rows = rows.sortWithinPartitions(*_LOG, "base_offset")
-        else:
-            here = known.filter(known["unfolded"].is_valid())
-            here = here.sort_by([(name, "ascending") for name in (*_LOG, "base_offset")])
-            rows = frame_of_rows(audited.sparkSession, here, audited.schema)
-        return map_few(rows, on_task, AUDITED)
+        rows = by_keys(where_set(audited, "unfolded"), _LOG, order=(*_LOG, "base_offset"))
+        return map_rows(rows, on_task, AUDITED)
 
     return transform

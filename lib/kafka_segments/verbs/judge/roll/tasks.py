@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.spark.computed_once import collected_if_few
-from kafka_segments.engine.spark.few_rows import map_few
+from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.first_look_only import is_looked_at
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.verbs.judge.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
@@ -36,7 +36,7 @@ def with_index_entries() -> Transform:
         columns = dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS))
         asked = collected_if_few(segments.select(*columns, is_looked_at().alias(_IS_LOOKED_AT)))
         keys = [StructField(key, asked.schema[key].dataType) for key in SEGMENT_KEYS]
-        counted = map_few(asked, _count, StructType([*keys, *_COUNTS]), spread=True)
+        counted = map_rows(asked, _count, StructType([*keys, *_COUNTS]), spread=True)
         kept = segments.drop("index_entries", "time_index_entries")
         return kept.join(counted, list(SEGMENT_KEYS), how="inner")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.collected import collect_together
+from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.tables.catalog import DIVERGENCES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.last_run import of_last_run

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems
-from kafka_segments.engine.spark.collected import collect_together
-from kafka_segments.engine.spark.computed_once import computed_once, joined_by_shuffle
+from kafka_segments.engine.frames.collected import collect_together
+from kafka_segments.engine.frames.computed_once import computed_once, joined_by_shuffle
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import is_looked_at

@@ -11,15 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.spark.packing import (
-    Load,
-    TellLoad,
-    count_tasks,
-    pack_segments,
-    tell_nobody,
-)
-from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.engine.spark.row_stream import stream_rows
+from kafka_segments.engine.frames.packing import TellLoad, packed, tasks_for, tell_nobody
+from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.limits import Load
 from kafka_segments.verbs.change.recovery.kit.listing import KitWork
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan
 from kafka_segments.verbs.change.recovery.kit.run import (
@@ -60,11 +54,10 @@ class SparkReader:
         if not work.plans:
             return
         load = Load(work.segments, work.read_bytes)
-        tasks = count_tasks(load, cores=default_parallelism(self._spark))
-        self._tell(load, tasks)
+        tasks = tasks_for(self._spark, load)
         scanned = (
             self._spark.createDataFrame(_segments(work.plans))
-            .transform(pack_segments(load, tasks=tasks))
+            .transform(packed(load, self._tell))
             .mapInArrow(_Scan(work.plans, options), _SCANNED)
         )
         folded = (

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
+from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.list import list_sources
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import expect_many_rows
-from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
-from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
@@ -107,9 +107,8 @@ def run_mirror(
     unmirrored = segments.transform(logs_to_mirror(options.prefix)).count() - logs
     _tell_untold(history, there, options)
     load = load_of(found)
-    tasks = min(logs, _TASKS_A_CORE * default_parallelism(spark))
-    if not load.is_little:
-        expect_many_rows(spark)
+    tasks = min(logs, tasks_for(spark, load))
+    expect(spark, Work.LIST, load)
     tell(load, tasks)
     spread = found.repartition(tasks, *LOG)
     return Mirrored(

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.packing import TellLoad, tell_nobody
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.missing import nearest
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.names import METADATA_TOPIC

@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.list import list_sources
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import expect_many_rows
-from kafka_segments.engine.spark.local_rows import local_rows
-from kafka_segments.engine.spark.packing import Load
-from kafka_segments.engine.spark.row_stream import stream_rows
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import unread_partitions
@@ -276,8 +276,7 @@ def _bare(options: TierOptions, folders: DataFrame, objects: DataFrame) -> list[
 def _folders(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
     """Return the folders of partitions in the tier, and how many others were not looked into."""
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
-    if not Load(segments=sum(load.segments for load in loads.values())).is_little:
-        expect_many_rows(spark)
+    expect(spark, Work.LIST, Load(segments=sum(load.segments for load in loads.values())))
     unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
     return listed.where(F.col("kind") == kinds.LOG), unseen
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafka_segments.engine.spark.few_rows import map_few
+from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line, open_segment, place, read_manifest
@@ -84,10 +84,10 @@ def list_objects(folders: DataFrame, *, check: str, follow_into: tuple[str, ...]
     """
     row_type = from_arrow_schema(_OBJECTS)
     asked = folders.select("source", "relative_path", "topic", "partition", "topic_id")
-    listed = map_few(asked, partial(_list, follow_into=follow_into), row_type)
+    listed = map_rows(asked, partial(_list, follow_into=follow_into), row_type)
     if check == NAMES:
         return listed
-    return map_few(listed, partial(_read, check=check), row_type, spread=True)
+    return map_rows(listed, partial(_read, check=check), row_type, spread=True)
 
 
 def _list(

@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.spark.computed_once import computed_once
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.rows_here import with_values
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     LOGS,
@@ -110,9 +111,9 @@ def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> l
     named = named_partitions(tables)
     if named is None or choice.broker_id is not None:  # a broker has not all partitions
         return []
-    asked = choice.condition() & (F.col("topic") != TRANSACTIONS_TOPIC)
+    asked = with_values(named, choice.allowed()).where(F.col("topic") != TRANSACTIONS_TOPIC)
     of_topics = replicas.withColumn("topic_id", F.lit(None).cast("string"))  # of no other topic
-    lacking = without_log(named.where(asked), of_topics)
+    lacking = without_log(asked, of_topics)
     lines = (
         (
             cluster,

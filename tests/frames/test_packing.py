@@ -2,7 +2,8 @@
 
 import pytest
 
-from kafka_segments.engine.spark.packing import Load, count_tasks
+from kafka_segments.engine.frames.packing import count_tasks
+from kafka_segments.engine.limits import Load
 
 GIB = 1024**3
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafka_segments.engine.spark.local_rows import (
+from kafka_segments.engine.frames.local_rows import (
     arrow_rows,
     frame_of_rows,
     local_rows,

@@ -3,41 +3,20 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.choose import can_work_in_driver, has_few_rows
+from kafka_segments.engine.limits import MOST_IN_DRIVER, OPEN_COST_BYTES, Load
 from kafka_segments.engine.spark.parallelism import default_parallelism
-
-OPEN_COST_BYTES = 1024 * 1024
-"""What opening a segment and writing its files costs, in bytes read in that time."""
 
 _TASK_BYTES = 1024**3
 _TASK_SEGMENTS = 4096  # small ones; to start a task and to end its files costs as much as dozens
 _TASKS_A_CORE = 4
 _LEAST_TASK_BYTES = 16 * 1024**2  # less than two tasks a core have
 _MOST_TASKS = 20_000
-_LITTLE_BYTES = 128 * 1024**2
-
-
-class Load(NamedTuple):
-    """How much there is to read."""
-
-    segments: int = 0
-    bytes: int = 0
-
-    @property
-    def weight(self) -> int:
-        """Bytes, with the cost of opening each segment."""
-        return self.bytes + self.segments * OPEN_COST_BYTES
-
-    @property
-    def is_little(self) -> bool:
-        """So little that the driver reads it sooner than processes for it have started."""
-        return self.weight <= _LITTLE_BYTES
-
-    def is_within(self, most: "Load") -> bool:
-        """So much at most, by the number of segments and by bytes."""
-        return self.segments <= most.segments and self.bytes <= most.bytes
+ORDER = ("relative_path", "base_offset")
+"""Segments that lie beside each other are read by one task."""
 
 
 TellLoad = Callable[[Load, int], None]
@@ -75,9 +54,57 @@ def pack_by_bytes(
     if load is None:
         total = F.coalesce(F.sum(by), F.lit(0))
         load = Load(*rows.agg(F.count("*"), total).collect()[0])
-    tasks = count_tasks(load, cores=default_parallelism(rows.sparkSession))
-    tell(load, tasks)
-    return rows.transform(pack_segments(load, tasks=tasks, by=by, order=("path",)))
+    return rows.transform(packed(load, tell, by=by, order=("path",)))
+
+
+def packed(
+    load: Load,
+    tell: TellLoad = tell_nobody,
+    *,
+    by: str | None = "size_bytes",
+    order: Sequence[str] = ORDER,
+) -> Callable[[DataFrame], DataFrame]:
+    """Repartition a segment list as ``pack_segments`` does, for as many tasks as it takes; tell."""
+
+    def transform(segments: DataFrame) -> DataFrame:
+        tasks = tasks_for(segments.sparkSession, load)
+        tell(load, tasks)
+        return segments.transform(pack_segments(load, tasks=tasks, by=by, order=order))
+
+    return transform
+
+
+class Shared(NamedTuple):
+    """Segments shared out to threads of the driver, or, where there are none, to tasks."""
+
+    segments: DataFrame
+    threads: int
+
+
+def share_out(
+    segments: DataFrame, load: Load, tell: TellLoad = tell_nobody, *, by: str | None = "size_bytes"
+) -> Shared:
+    """Share a segment list out: few to threads of the driver, others to tasks by bytes; tell."""
+    spark = segments.sparkSession
+    threads = 0
+    if load.is_little and has_few_rows(spark):
+        threads = 1
+    elif load.segments <= MOST_IN_DRIVER and can_work_in_driver(spark):
+        threads = min(load.segments, default_parallelism(spark))
+    if threads:
+        tell(load, 0)
+        return Shared(segments, threads)
+    return Shared(segments.transform(packed(load, tell, by=by)), 0)
+
+
+def tasks_for(spark: SparkSession, load: Load) -> int:
+    """Return in how many tasks a session reads so much (``count_tasks``)."""
+    return count_tasks(load, cores=default_parallelism(spark))
+
+
+def spread(rows: DataFrame, *keys: str) -> DataFrame:
+    """Share rows out by keys, to as many tasks as a session runs at once."""
+    return rows.repartition(default_parallelism(rows.sparkSession), *keys)
 
 
 def pack_segments(
@@ -85,7 +112,7 @@ def pack_segments(
     *,
     tasks: int,
     by: str | None = "size_bytes",
-    order: Sequence[str] = ("relative_path", "base_offset"),
+    order: Sequence[str] = ORDER,
 ) -> Callable[[DataFrame], DataFrame]:
     """Repartition a segment list so that every task has about as many bytes.
 

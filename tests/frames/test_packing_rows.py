@@ -3,7 +3,8 @@
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.packing import OPEN_COST_BYTES, Load, pack_segments
+from kafka_segments.engine.frames.packing import pack_segments
+from kafka_segments.engine.limits import OPEN_COST_BYTES, Load
 
 
 def test_tasks_get_about_equal_bytes_and_every_segment_lands_once(spark: SparkSession) -> None:

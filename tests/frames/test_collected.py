@@ -3,7 +3,7 @@
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.collected import collect_together
+from kafka_segments.engine.frames.collected import collect_together
 
 
 def test_frames_of_any_columns_come_each_in_its_order(spark: SparkSession) -> None:

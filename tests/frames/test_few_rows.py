@@ -8,15 +8,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafka_segments.engine.spark import few_rows as rooms
-from kafka_segments.engine.spark.computed_once import computed_once
-from kafka_segments.engine.spark.few_rows import expect_many_rows, few_rows, has_few_rows, map_few
+from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.limits import MOST_IN_DRIVER
 
 COLUMNS = StructType([StructField("id", LongType()), StructField("process", LongType())])
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 
-def _processes(rows: DataFrame, *, most_in_driver: int = rooms.MOST_IN_DRIVER) -> set[int]:
+def _processes(rows: DataFrame, *, most_in_driver: int = MOST_IN_DRIVER) -> set[int]:
     """Return the processes that map rows; what maps them is sent to workers as it is."""
 
     def with_process(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -24,7 +25,7 @@ def _processes(rows: DataFrame, *, most_in_driver: int = rooms.MOST_IN_DRIVER) -
             processes = pa.array([os.getpid()] * len(batch), pa.int64())
             yield pa.RecordBatch.from_arrays([batch["id"], processes], ["id", "process"])
 
-    found = map_few(rows, with_process, COLUMNS, most_in_driver=most_in_driver, spread=True)
+    found = map_rows(rows, with_process, COLUMNS, most_in_driver=most_in_driver, spread=True)
     assert found.schema == COLUMNS
     values = found.collect()
     assert sorted(row["id"] for row in values) == [0, 1, 2]
@@ -42,7 +43,7 @@ def test_few_rows_are_mapped_in_the_driver_and_others_by_workers(spark: SparkSes
 
 def test_no_rows_are_mapped_to_none(spark: SparkSession) -> None:
     with few_rows(spark):
-        assert map_few(spark.range(0), iter, COLUMNS).collect() == []
+        assert map_rows(spark.range(0), iter, COLUMNS).collect() == []
 
 
 def test_the_session_is_as_before_when_a_verb_has_failed(spark: SparkSession) -> None:

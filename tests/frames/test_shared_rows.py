@@ -6,7 +6,7 @@ from threading import Barrier
 import pyarrow as pa
 import pytest
 
-from kafka_segments.engine.spark.few_rows import _SharedRows
+from kafka_segments.engine.frames.map_rows import _SharedRows
 
 ROWS = pa.table({"n": list(range(20))})
 

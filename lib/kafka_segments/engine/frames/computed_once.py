@@ -4,8 +4,12 @@ from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 
-from kafka_segments.engine.spark.few_rows import has_few_rows
-from kafka_segments.engine.spark.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.spark.parallelism import default_parallelism
+
+_ROWS_A_FILE = 50_000
+_LEAST_ROWS_A_FILE = 5_000
 
 
 def computed_once(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
@@ -60,3 +64,19 @@ def in_one_task(frame: DataFrame) -> DataFrame:
     So nothing is shuffled, and a write makes one file.
     """
     return frame.coalesce(1) if has_few_rows(frame.sparkSession) else frame
+
+
+def into_files(frame: DataFrame, rows: int) -> DataFrame:
+    """Return the same rows, of which a write makes few files, which are read sooner.
+
+    All cores write where there are rows for them. ``rows``: about how many there are.
+    """
+    spark = frame.sparkSession
+    if has_few_rows(spark):
+        return frame.coalesce(1)
+    return frame.coalesce(count_files(rows, cores=default_parallelism(spark)))
+
+
+def count_files(rows: int, *, cores: int) -> int:
+    """Choose how many files so many rows are written to."""
+    return max(1, -(-rows // _ROWS_A_FILE), min(cores, rows // _LEAST_ROWS_A_FILE))

@@ -1,0 +1,1 @@
+"""What verbs do with rows; which engine does it is chosen here, and nowhere in a verb."""

@@ -1,0 +1,80 @@
+"""Rows that name segments mapped to what is in these: few small ones in the driver."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from kafka_segments.engine.choose import can_work_in_driver, expect_many_rows, has_few_rows
+from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.local_rows import (
+    arrow_rows,
+    arrow_schema,
+    computed_rows,
+    frame_of_rows,
+)
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.packing import (
+    ORDER,
+    TellLoad,
+    pack_by_bytes,
+    packed,
+    tell_nobody,
+)
+from kafka_segments.engine.limits import (
+    MOST_IN_DRIVER,
+    MOST_READ_HERE,
+    MOST_SEARCHED_HERE,
+    Load,
+    Work,
+)
+
+OnTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_segments(
+    asked: DataFrame,
+    on_task: OnTask,
+    row_type: StructType,
+    *,
+    size: str,
+    tell: TellLoad = tell_nobody,
+) -> DataFrame:
+    """Map rows that name segments to rows of what is in these; few small ones in the driver.
+
+    Processes that read them have started later than it has read them. ``tell``: is told how much
+    tasks read.
+
+    Needs: path, and ``size``, a column of bytes that are read (null: none).
+    Gives: ``row_type``.
+    """
+    spark, load = asked.sparkSession, None
+    if can_work_in_driver(spark):
+        found, kind = computed_rows(asked)
+        size_bytes = sum(value or 0 for value in found[size].to_pylist())
+        if len(found) <= MOST_IN_DRIVER and size_bytes <= MOST_SEARCHED_HERE:
+            rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
+            expect(spark, Work.ROWS, Load(len(rows)))
+            make = frame_of_rows if has_few_rows(spark) else arrow_rows
+            return make(spark, rows, row_type)
+        asked, load = arrow_rows(spark, found, kind), Load(len(found), size_bytes)
+        expect_many_rows(spark)
+    shared = pack_by_bytes(asked, by=size, load=load, tell=tell)
+    return shared.mapInArrow(on_task, row_type)
+
+
+def map_packed(
+    segments: DataFrame,
+    on_task: OnTask,
+    row_type: StructType,
+    load: Load,
+    *,
+    by: str = "size_bytes",
+    order: Sequence[str] = ORDER,
+) -> DataFrame:
+    """Map a segment list of a known size: little of it as ``map_rows``, much in tasks by bytes."""
+    if load.is_within(Load(MOST_IN_DRIVER, MOST_READ_HERE)):
+        return map_rows(segments, on_task, row_type)
+    return segments.transform(packed(load, by=by, order=order)).mapInArrow(on_task, row_type)

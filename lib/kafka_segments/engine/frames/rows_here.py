@@ -1,0 +1,89 @@
+"""Rows of which the driver may have the values: chosen, ordered and looked at without a query."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.limits import MOST_UNLIKE
+
+
+def with_values(rows: DataFrame, allowed: Mapping[str, Collection[Any]]) -> DataFrame:
+    """Return the rows whose columns have one of some values each."""
+    here = rows_in_driver(rows)
+    if here is None:
+        for name, values in allowed.items():
+            rows = rows.where(F.col(name).isin(*values))
+        return rows
+    for name, values in allowed.items():
+        options = pa.array(values, here.schema.field(name).type)
+        here = here.filter(pc.is_in(here[name], value_set=options))
+    return frame_of_rows(rows.sparkSession, here, rows.schema)
+
+
+def where_set(rows: DataFrame, column: str) -> DataFrame:
+    """Return the rows that have a value in a column."""
+    here = rows_in_driver(rows)
+    if here is None:
+        return rows.where(F.col(column).isNotNull())
+    return frame_of_rows(rows.sparkSession, here.filter(here[column].is_valid()), rows.schema)
+
+
+def by_keys(rows: DataFrame, keys: Sequence[str], *, order: Sequence[str | Column]) -> DataFrame:
+    """Bring the rows of equal keys to one task each, and order the rows of every task."""
+    here = rows_in_driver(rows)
+    names = [name for name in order if isinstance(name, str)]
+    if here is not None and len(names) == len(order):
+        ordered = here.sort_by([(name, "ascending", "at_start") for name in names])
+        return frame_of_rows(rows.sparkSession, ordered, rows.schema)
+    is_few = has_few_rows(rows.sparkSession)
+    brought = rows.coalesce(1) if is_few else rows.repartition(*keys)
+    return brought.sortWithinPartitions(*order)
+
+
+def are_few(*tables: pa.Table) -> bool:
+    """Tell whether a build works on the rows of these, left over of a larger listing, as on few."""
+    return max(map(len, tables)) <= MOST_UNLIKE
+
+
+def is_surely_null(rows: DataFrame, column: str) -> bool:
+    """Tell whether a column is known to be null in all rows; nothing is computed to find out."""
+    here = rows_in_driver(rows)
+    return here is not None and here[column].null_count == len(here)
+
+
+def as_arrow(rows: DataFrame) -> pa.Table:
+    """Return few rows as a table of Arrow."""
+    here = rows_in_driver(rows)
+    return computed_rows(rows)[0] if here is None else here
+
+
+def as_dicts(rows: DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return some columns of few rows as values, nested ones as dicts."""
+    here = rows_in_driver(rows)
+    if here is None:
+        return [row.asDict(recursive=True) for row in rows.select(*columns).collect()]
+    found: list[dict[str, Any]] = here.select(list(columns)).to_pylist()
+    return found
+
+
+def distinct_values(rows: DataFrame, column: str, *, most: int) -> list[Any]:
+    """Return the distinct values of a column, of very many some: not fewer than ``most``."""
+    here = rows_in_driver(rows)
+    if here is None:
+        return [row[0] for row in rows.select(column).distinct().take(most)]
+    found: list[Any] = here[column].unique().to_pylist()
+    return found
+
+
+def least_value(rows: DataFrame, column: str) -> Any:
+    """Return the least value of a column; None: there is none."""
+    here = rows_in_driver(rows)
+    if here is None:
+        return rows.agg(F.min(column)).collect()[0][0]
+    return pc.min(here[column]).as_py()
