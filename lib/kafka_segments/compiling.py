@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -131,6 +132,9 @@ def _njit(
         dispatcher._cache = _Compiled(function)
     return dispatcher
 
+
+if numba.config.DISABLE_JIT:
+    np.seterr(over="ignore")  # integers wrap as compiled ones do
 
 njit: Any = _njit
 """numba's ``njit``, but for where ``cache`` keeps what was compiled."""

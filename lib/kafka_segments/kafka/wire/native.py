@@ -7,6 +7,7 @@ The loads take a uint8 array or the address of its first byte (``address_of``). 
 gets an array numba may count references to it at each call, which small batches pay for.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -14,6 +15,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic, overload
+
+from kafka_segments.kafka.wire import native_in_python as in_python
 
 _CRC_STEPS = {
     # CPU feature: (intrinsic for 8 bytes, bits of its accumulator,
@@ -47,6 +50,11 @@ def _has(feature: str) -> bool:
     return f"+{_ASKED_AS.get(feature, feature)}" in config.CPU_FEATURES.split(",")
 
 
+def _or_in_python(body: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Take ``body`` in place of an intrinsic where numba compiles nothing."""
+    return lambda emitted: body if config.DISABLE_JIT else emitted
+
+
 def _cpu_multiply(builder: Any, one: Any, other: Any) -> Any:
     """Emit the carry-less product of the low halves of two vectors of two int64."""
     signature = ir.FunctionType(_VECTOR, [_VECTOR, _VECTOR, ir.IntType(8)])
@@ -73,6 +81,7 @@ def _swapped(builder: Any, value: Any) -> Any:
     return builder.bswap(value)
 
 
+@_or_in_python(in_python.address_of)
 @intrinsic  # type: ignore[untyped-decorator]
 def address_of(typing_context: Any, array: Any) -> Any:
     """Return where the first byte of a uint8 array lies, which must live meanwhile."""
@@ -92,12 +101,12 @@ def _load_u8(typing_context: Any, address: Any, index: Any) -> Any:
     return types.uint8(address, types.intp), codegen
 
 
-def byte_at(data: Any, index: int) -> int:
+def byte_at(data: Any, index: Any) -> Any:
     """Return the byte at ``index`` of a uint8 array, or of what begins at an address.
 
     Of an array numba checks the bounds where it is told to check them.
     """
-    return int(data[index])
+    return in_python.load_u8(data, index)
 
 
 @overload(byte_at, inline="always")  # type: ignore[untyped-decorator]
@@ -111,6 +120,7 @@ def _byte_at(data: Any, index: Any) -> Any:
     return of_address if isinstance(data, types.Integer) else of_array
 
 
+@_or_in_python(in_python.store_u8)
 @intrinsic  # type: ignore[untyped-decorator]
 def store_u8(typing_context: Any, address: Any, index: Any, byte: Any) -> Any:
     """Put a byte ``index`` bytes behind an address."""
@@ -122,6 +132,7 @@ def store_u8(typing_context: Any, address: Any, index: Any, byte: Any) -> Any:
     return types.void(address, types.intp, types.uint8), codegen
 
 
+@_or_in_python(in_python.load_u64_le)
 @intrinsic  # type: ignore[untyped-decorator]
 def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
     """Return 8 bytes at ``index`` of a uint8 array or address, little-endian."""
@@ -132,6 +143,7 @@ def load_u64_le(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.intp), codegen
 
 
+@_or_in_python(in_python.load_i64)
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
     """Return a big-endian int64 at ``index`` of a uint8 array or address."""
@@ -142,6 +154,7 @@ def load_i64(typing_context: Any, array: Any, index: Any) -> Any:
     return types.int64(array, types.intp), codegen
 
 
+@_or_in_python(in_python.load_i16)
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
     """Return a big-endian int16 at ``index`` of a uint8 array or address, widened to int64."""
@@ -153,6 +166,7 @@ def load_i16(typing_context: Any, array: Any, index: Any) -> Any:
     return types.int64(array, types.intp), codegen
 
 
+@_or_in_python(in_python.load_i32)
 @intrinsic  # type: ignore[untyped-decorator]
 def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
     """Return a big-endian int32 at ``index`` of a uint8 array or address, widened to int64."""
@@ -164,6 +178,7 @@ def load_i32(typing_context: Any, array: Any, index: Any) -> Any:
     return types.int64(array, types.intp), codegen
 
 
+@_or_in_python(in_python.load_u32)
 @intrinsic  # type: ignore[untyped-decorator]
 def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
     """Return a big-endian uint32 at ``index`` of a uint8 array or address, widened to uint64."""
@@ -175,6 +190,7 @@ def load_u32(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.intp), codegen
 
 
+@_or_in_python(in_python.crc32c_step_8)
 @intrinsic  # type: ignore[untyped-decorator]
 def crc32c_step_8(typing_context: Any, crc: Any, word: Any) -> Any:
     """Return the CRC-32C after 8 more bytes (little-endian); ``crc`` itself on a CPU without it."""
@@ -195,6 +211,7 @@ def crc32c_step_8(typing_context: Any, crc: Any, word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+@_or_in_python(in_python.crc32c_step_1)
 @intrinsic  # type: ignore[untyped-decorator]
 def crc32c_step_1(typing_context: Any, crc: Any, byte: Any) -> Any:
     """Return the CRC-32C after one more byte; ``crc`` itself on a CPU without the instruction."""
@@ -215,6 +232,7 @@ def crc32c_step_1(typing_context: Any, crc: Any, byte: Any) -> Any:
     return types.uint64(types.uint64, types.uint8), codegen
 
 
+@_or_in_python(in_python.carryless_product)
 @intrinsic  # type: ignore[untyped-decorator]
 def carryless_product(typing_context: Any, one: Any, other: Any) -> Any:
     """Return the low 8 bytes of the carry-less product; 0 on a CPU without the instruction."""

@@ -31,7 +31,8 @@ class SharedRecord:
 
     def __init_subclass__(cls) -> None:
         fields = [name for name, value in vars(cls).items() if isinstance(value, Slot)]
-        cls.dtype = np.dtype([(name, np.int64) for name in fields])
+        # ``np.record``: Python has the fields as attributes, too, where nothing is compiled
+        cls.dtype = np.dtype((np.record, [(name, np.int64) for name in fields]))
 
     def __init__(self) -> None:
         self.values: npt.NDArray[np.int64] = np.zeros(self.dtype.itemsize // 8, dtype=np.int64)
