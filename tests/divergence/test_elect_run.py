@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from log_copies import Batch, LogCopy, drawn_log, hurt, rolled
 from log_folders import write_copies
-from metadata_logs import log_bytes, log_dir, partition, topic, uuid_text
+from metadata_logs import CLUSTER, log_bytes, log_dir, partition, topic, uuid_text
 
-T, STALE = 1, 9
+T, STALE, UNNAMED = 1, 9, 0
 
 
 def _run(*arguments: object) -> tuple[int, dict[str, list[dict]], list[str]]:
@@ -27,11 +27,13 @@ def _run(*arguments: object) -> tuple[int, dict[str, list[dict]], list[str]]:
 
 
 def _written(folder: Path, node: int, copies: dict[str, LogCopy], **topic_ids: int) -> None:
-    """Write a broker's log directory; topics have the id ``T`` where none is given."""
+    """Write a broker's log directory; topics have the id ``T`` where none is given, or none."""
     write_copies(folder, copies)
     (folder / "meta.properties").write_text(f"version=1\nnode.id={node}\n")
     for name in copies:
         number = topic_ids.get(name.replace("-", "_"), T)
+        if number == UNNAMED:
+            continue
         text = f"version: 0\ntopic_id: {uuid_text(number)}"
         (folder / name / "partition.metadata").write_text(text)
 
@@ -55,9 +57,13 @@ def test_each_partition_is_told_by_the_copies_that_are_of_use(
     _written(tmp_path / "n1", 1, {**sound, "t-1": last})
     _written(tmp_path / "n1b", 1, {"t-1": rolled(rng, log)}, t_1=STALE)
     _written(tmp_path / "n2", 2, {"t-0": rolled(rng, log[:30])}, t_0=STALE)
-    copies = ("--copy", f"n1={tmp_path}/n1", "--copy", f"n1={tmp_path}/n1b")
+    _written(tmp_path / "n4", 4, {"t-2": rolled(rng, log)}, t_2=UNNAMED)
+    with (tmp_path / "n4" / "meta.properties").open("a") as meta:
+        meta.write("cluster.id=other\n")
+    places = {"n1": "n1", "n1b": "n1", "n2": "n2", "n4": "n4"}
+    copies = [part for at, name in places.items() for part in ("--copy", f"{name}={tmp_path}/{at}")]
 
-    status, rows, told = _run(*copies, "--copy", f"n2={tmp_path}/n2", "--metadata", metadata)
+    status, rows, told = _run(*copies, "--metadata", metadata)
 
     assert status == 1
     assert {name: [row["copy"] for row in found] for name, found in rows.items()} == {
@@ -70,11 +76,12 @@ def test_each_partition_is_told_by_the_copies_that_are_of_use(
     gone = len(log[20].records) + len(log[59].records)
     assert (alone["lost_committed_records"], alone["lost_records"]) == (gone, gone)
     other = f"its topic id is {uuid_text(STALE)}, that of the topic {uuid_text(T)}: another topic"
-    assert told[-7:-1] == [
+    assert told[-8:-1] == [
         "gone-0 of copy n1 is left out: the metadata log has no such partition",
         f"t-0 of copy n2 is left out: {other} of that name",
         f"t-1 of copy n1 is left out: {other} of that name",
         "t-2 of copy n1 is left out: broker 1 is none of the replicas 3 4",
+        f"t-2 of copy n4 is left out: it is of cluster other, the metadata log of {CLUSTER}",
         "no copy that can be used is at hand of t-2, t-3",
         "broker 2: no copy that can be used is at hand of its replicas of t-0, t-1: records that it"
         " alone holds are not counted, and whether less is lost if it leads is not known",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.files.storage.durable_files import temporary_name
 from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment
@@ -196,6 +197,18 @@ def test_a_batch_that_is_bad_in_every_copy_is_missing(seed: int, tmp_path: Path)
 
     assert plan.missing == ((log[20].base, log[20].last + 1),)
     assert written(tmp_path, plan, ()) == as_bytes([*log[:20], *log[21:]])
+
+
+def test_what_a_killed_repair_left_goes_with_the_next(seed: int, tmp_path: Path) -> None:
+    log = drawn_log(random.Random(f"{seed} killed"))
+    plan = planned(tmp_path / "copies", {name: rolled(random.Random(1), log) for name in "ab"})
+    out = tmp_path / "out"
+    (out / "t-0.unfinished").mkdir(parents=True)
+    (out / "t-0.unfinished" / "half").touch()
+    Path(temporary_name(str(out / "t-0.json"))).touch()
+
+    assert written(out, plan, ()) == as_bytes(log)
+    assert sorted(path.name for path in out.iterdir()) == ["t-0", "t-0.json"]
 
 
 def test_what_is_bad_in_every_copy_at_an_end_of_the_log_is_missing(

@@ -11,6 +11,7 @@ from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.computed_once import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
+from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
@@ -75,34 +76,37 @@ def run_elect(
             metadata log, or those of two clusters.
     """
     copied = [uri for _, uri in options.copies]
-    rows, history = _history(spark, tuple(metadata or copied), caches)
+    rows, named, history = _history(spark, tuple(metadata or copied), caches)
     states = rows_of(rows, METADATA_PARTITIONS).transform(
         partition_states(rows_of(rows, METADATA_CONFIGS))
     )
     policies = with_history(options.policies, history)
     there = list_copies(spark, options, caches, with_policy(policies, *history.clusters))
-    judged = computed_once(there.logs.transform(with_use(states, _brokers(spark, there))), caches)
+    judged = computed_once(
+        there.logs.transform(with_use(states, _brokers(spark, there), history.clusters[0])), caches
+    )
     used = judged.where("reason IS NULL")
     refuse_doubles(used)
     found = read_copies(spark, options, there, used, caches, tell)
-    known = used.select("copy", *LOG, "broker_id", *STATE[1:])
+    logs = used.select("cluster", "broker_id", *LOG, "topic_id")
+    at_hand = named.transform(with_logs_at_hand(logs)).select(*LOG, "absent", "is_there")
+    known = used.join(at_hand, list(LOG)).select("copy", *LOG, "broker_id", *STATE[1:], "absent")
     own = ["copy", *LOG]
     copies = found.copies.join(known, own, how="inner")
     copies = copies.join(segments_of_copies(found.segments), own, how="left")
     rows = computed_once(copies.transform(weigh_replicas(found.parts)), caches)
-    told = rows.select(*LOG).distinct()
     return Elections(
         rows,
-        told.count(),
-        computed_once(states.select(*LOG).join(told, list(LOG), how="left_anti"), caches),
+        rows.select(*LOG).distinct().count(),
+        computed_once(at_hand.where(~F.col("is_there")).select(*LOG), caches),
         judged.where("reason IS NOT NULL").select("copy", *LOG, "reason"),
     )
 
 
 def _history(
     spark: SparkSession, sources: tuple[str, ...], caches: ExitStack
-) -> tuple[DataFrame, MetadataHistory]:
-    """Return what the metadata log of one cluster tells, up to its end."""
+) -> tuple[DataFrame, DataFrame, MetadataHistory]:
+    """Return the rows of the metadata log of one cluster, what it names last, and all of it."""
     files = find_files(spark, Origin(sources, topics=(METADATA_TOPIC,)), caches).files
     history = read_history(files, caches)
     if len(history.clusters) > 1:
@@ -111,14 +115,15 @@ def _history(
             " one"
         )
     problems = [one.problem for one in history.problems]
-    if history.rows is None:
+    named = history.named
+    if history.rows is None or named is None:
         reason = "; ".join(problems) or f"no {METADATA_TOPIC}-0 lies there"
         raise UsageError(
             f"the ISR of partitions is not known, {reason}: give the log directory of a controller"
             " or broker as --metadata"
         )
     tell_not_known(f"the metadata log: {problem}" for problem in problems)
-    return history.rows, history
+    return history.rows, named, history
 
 
 def _brokers(spark: SparkSession, there: ListedCopies) -> DataFrame:

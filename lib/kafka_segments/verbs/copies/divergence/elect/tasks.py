@@ -65,7 +65,7 @@ def weigh_replicas(parts: DataFrame) -> Transform:
 
     Needs: rows of ``decide.frames.described`` with broker_id and what the metadata log has: isr,
         elr, registered (the replicas), terms (array of epoch, leader, members) and elects_any
-        (unclean.leader.election.enable), and segments (rows of
+        (unclean.leader.election.enable), absent (``with_logs_at_hand``), and segments (rows of
         ``decide.frames.segments_of_copies``); ``parts``: rows of ``decide.frames.unequal_parts``.
     Gives: ``CANDIDATES``, a row for each replica, the best with rank 1; replicas is the order to
         give them first, empty where it is right.
@@ -85,7 +85,7 @@ def weigh_replicas(parts: DataFrame) -> Transform:
                 "way": advice.way.value,
                 "hold_back": advice.hold_back,
                 "replicas": advice.replicas,
-                "absent": advice.absent,
+                "absent": rows[0]["absent"],
                 "elects_any": rows[0]["elects_any"],
             }
             for number, candidate in enumerate(advice.candidates, start=1)
@@ -104,9 +104,11 @@ def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece
     described = sorted(copies.values())
     files = CopyFiles(check_crc=False)  # what is damaged is no part of a range
     compared = compare_log(described, ranges, files, keyed_logs(rows, check_crc=False))
-    replicas, isr, elr = (tuple(rows[0][name]) for name in ("registered", "isr", "elr"))
+    replicas, isr, elr, absent = (
+        tuple(rows[0][name]) for name in ("registered", "isr", "elr", "absent")
+    )
     terms = (Term(one["epoch"], one["leader"], tuple(one["members"])) for one in rows[0]["terms"])
-    registered = Registration(replicas, isr, elr, tuple(terms), rows[0]["elects_any"])
+    registered = Registration(replicas, isr, elr, tuple(terms), rows[0]["elects_any"], absent)
     with BatchFactsReader() as facts:
         found = PartitionCopies(copies, _batches(described, ranges, files), compared)
         return advise(registered, found, facts.of)

@@ -10,7 +10,12 @@ from typing import BinaryIO, NamedTuple
 from kafka_segments.errors import SetAsideError
 from kafka_segments.files.segments.format_files import Around, FormatFiles
 from kafka_segments.files.storage.backups import state_of
-from kafka_segments.files.storage.durable_files import durable_file, name_folder, write_durably
+from kafka_segments.files.storage.durable_files import (
+    durable_file,
+    name_folder,
+    remove_temporaries,
+    write_durably,
+)
 from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.files.storage.manifests import signed
 from kafka_segments.kafka.index.log.load import LogLoad
@@ -94,6 +99,7 @@ def write_log(log: NewLog) -> list[Proof]:
     files = [state_of(entry).model_dump() for entry in sorted(unfinished.iterdir())]
     manifest = {"ranges": [proof._asdict() for proof in proofs], "files": files}
     noted = log.folder.with_name(f"{log.folder.name}.json")
+    remove_temporaries(noted.parent, name=noted.name)
     name_folder(unfinished, log.folder, note=lambda: write_durably(noted, signed(manifest)))
     return proofs
 

@@ -53,6 +53,7 @@ class Registration(NamedTuple):
         terms: those that the metadata log tells of, ascending.
         elects_any: unclean.leader.election.enable, by which the controller elects any running
             replica if none of ISR and ELR runs.
+        absent: the replicas of which no log is at hand.
     """
 
     replicas: tuple[int, ...]
@@ -60,6 +61,7 @@ class Registration(NamedTuple):
     elr: tuple[int, ...] = ()
     terms: tuple[Term, ...] = ()
     elects_any: bool = False
+    absent: tuple[int, ...] = ()
 
 
 class Candidate(NamedTuple):

@@ -40,14 +40,12 @@ class Advice(NamedTuple):
         hold_back: brokers that must not run before it leads, because the controller prefers them.
         replicas: the order to give the replicas beforehand, because an unclean election takes the
             first one that runs; empty: the order is right.
-        absent: replicas of which no copy is given.
     """
 
     way: Way
     candidates: tuple[Candidate, ...]
     hold_back: tuple[int, ...] = ()
     replicas: tuple[int, ...] = ()
-    absent: tuple[int, ...] = ()
 
 
 def advise(
@@ -63,17 +61,16 @@ def advise(
         (candidate_of(broker, registered, found, facts) for broker in found.copies),
         key=lambda one: (one.cost, not one.is_in_isr, not one.is_in_elr, order[one.broker_id]),
     )
-    absent = tuple(broker for broker in registered.replicas if broker not in found.copies)
     members = {*registered.isr, *registered.elr}
     best = candidates[0]
     eligible = [
         one for one in candidates if registered.elects_any or one.is_in_isr or one.is_in_elr
     ]
     worse = [one for one in eligible if best not in eligible or one.cost > best.cost]
-    if not worse and best in eligible and members <= found.copies.keys():
-        return Advice(Way.BY_ITSELF, tuple(candidates), absent=absent)
+    if not worse and best in eligible and members.isdisjoint(registered.absent):
+        return Advice(Way.BY_ITSELF, tuple(candidates))
     late = {one.broker_id for one in worse}
     ahead = {one for one in found.copies if order[one] < order[best.broker_id]} - late
     others = (broker for broker in registered.replicas if broker != best.broker_id)
     replicas = (best.broker_id, *others) if ahead and not registered.elects_any else ()
-    return Advice(Way.UNCLEAN, tuple(candidates), tuple(sorted(late)), replicas, absent)
+    return Advice(Way.UNCLEAN, tuple(candidates), tuple(sorted(late)), replicas)

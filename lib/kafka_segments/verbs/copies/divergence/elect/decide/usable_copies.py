@@ -42,23 +42,31 @@ def broker_ids(node_ids: Mapping[str, Collection[int]]) -> dict[str, int]:
     return ids
 
 
-def with_use(states: DataFrame, brokers: DataFrame) -> Transform:
+def with_use(states: DataFrame, brokers: DataFrame, cluster: str) -> Transform:
     """Add to each copy of a log what the metadata log says, and why the copy is not used.
 
     1. The metadata log must have the partition.
-    2. A copy with another topic id is of another topic of that name, such as a deleted one.
-    3. The broker must be one of the partition's replicas.
+    2. A copy whose log directory names another cluster is of that one's topic.
+    3. A copy with another topic id is of another topic of that name, such as a deleted one.
+    4. The broker must be one of the partition's replicas.
 
     Needs: rows of ``listed_logs``; ``states``: topic, partition and ``STATE``; ``brokers``: copy,
-        broker_id.
+        broker_id; ``cluster``: of the metadata log, empty: not known.
     Gives: the same columns, broker_id, those of ``STATE`` without topic_id, and reason (null: the
         copy is used).
     """
     known = states.withColumnRenamed("topic_id", "_known_id")
+    is_elsewhere = (F.col("cluster") != cluster) & F.lit(cluster != "")
     is_other = F.col("topic_id") != F.col("_known_id")
     is_replica = F.array_contains("registered", F.col("broker_id"))
     reason = (
         F.when(F.col("_known_id").isNull(), "the metadata log has no such partition")
+        .when(
+            is_elsewhere,
+            F.format_string(
+                "it is of cluster %s, the metadata log of %s", "cluster", F.lit(cluster)
+            ),
+        )
         .when(
             is_other,
             F.format_string(
