@@ -3,11 +3,11 @@
 Run as ``killed_kit.py EVERY FOLDER KITS LOG_DIR...``; EVERY is 1, or 9 for the first, tenth, … of
 them, KITS may be a folder on another file system. A change is a name that is set or removed, a file
 that is made, bytes written, the first half of those that are given back, a cut, a sync. It prints
-at how many changes a kit was not applied yet, at how many not taken back, and after how many of the
-ended processes some log directories had their new recovery points and others not. After each, a
-checkpoint may be ahead of the first one only if all that it says is in place and was synced, and
-another run must finish, or bring the first state back. The log directories as each process left
-them are copied to ``FOLDER/states``, by their numbers.
+how many changes there are while a kit is applied, and while it is taken back, or by EVERY a few
+more, and after how many of the ended processes some log directories had their new recovery points
+and others not. After each, a checkpoint may be ahead of the first one only if all that it says is
+in place and was synced, and another run must finish, or bring the first state back. The log
+directories as each process left them are copied to ``FOLDER/states``, by their numbers.
 """
 
 import builtins

@@ -1,7 +1,8 @@
 """Stage a log in processes that end at their first, second, … change of the file system.
 
-Run as ``killed_staging.py FOLDER ROOT``; prints how many processes were ended early. After
-each the first folder must be as it was, and another run must bring the same staged folder.
+Run as ``killed_staging.py EVERY FOLDER ROOT``; EVERY is 1, or 4 for the first, fifth, … of them.
+Prints how many there are, or by EVERY a few more. After each the first folder must be as it was,
+and another run must bring the same staged folder.
 """
 
 import os
@@ -82,7 +83,7 @@ def _ended_early(log: StagedLog, steps: int) -> bool:
 
 
 def main() -> None:
-    log = StagedLog(Path(sys.argv[1]), Path(sys.argv[2]))
+    every, log = int(sys.argv[1]), StagedLog(Path(sys.argv[2]), Path(sys.argv[3]))
     before = _state(log.folder)
     stage(log, planned(log, SegmentAction.CONVERT))
     staged = _bytes(log.other)
@@ -97,7 +98,7 @@ def main() -> None:
         assert log_state(log).message == "staged"
         assert sorted(entry.name for entry in log.root.iterdir()) == ["t-0", "t-0.json"]
         shutil.rmtree(log.root)
-        steps += 1
+        steps += every
     print(steps)
 
 

@@ -126,35 +126,31 @@ def test_what_tables_of_segments_answer(
 LIVED = datetime(2026, 11, 23, 1, 18, 29, tzinfo=UTC)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("call", "command"),
     [
         (lambda opened: opened.lag(at=LIVED), "lag --at {at}"),
-        pytest.param(
+        (
             lambda opened: opened.lag(at=LIVED, groups="by-hand", topics=["orders"], partitions=0),
             "lag --at {at} --group by-hand --topic orders --partition 0",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             lambda opened: opened.share_lag(at=LIVED),
             "lag --share-groups --at {at}",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             lambda opened: opened.internals.transactions(now=LIVED),
             "internals transactions --now-ms {now_ms}",
-            marks=pytest.mark.long,
         ),
         (lambda opened: opened.internals.changed(), "internals changed"),
-        pytest.param(
+        (
             lambda opened: opened.internals.groups(kafka_version="3.9", new_coordinator=True),
             "internals groups --kafka-version 3.9 --new-coordinator",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             lambda opened: opened.internals.state(at=LIVED),
             "internals read --at {at}",
-            marks=pytest.mark.long,
         ),
     ],
     ids=["lag", "lag of a group", "share lag", "transactions", "changed", "groups", "state"],

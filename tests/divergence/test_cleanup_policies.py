@@ -277,6 +277,7 @@ def test_repair_and_backup_verify_go_by_the_metadata_log_at_hand(
     assert (planned[0]["from_offset"], planned[-1]["until_offset"]) == (0, len(LOG))
 
 
+@pytest.mark.long
 def test_a_mirrors_gap_is_compaction_only_if_something_else_tells_so(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -30,7 +30,8 @@ def _run(*arguments: object) -> tuple[int, list[dict], str]:
     )
 
 
-@pytest.mark.parametrize("check", ["full", pytest.param("records", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["records", pytest.param("full", marks=pytest.mark.long)])
 def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_node(
     spark: SparkSession, cluster: Path, check: str
 ) -> None:

@@ -12,6 +12,7 @@ from log_copies import Batch, LogCopy, compared, flipped, forked, recompressed, 
 from plain_compaction import Replica, Topic, lived
 
 ROUNDS = 25
+NAMES = ["ab", pytest.param("abc", marks=pytest.mark.long)]
 drawn = pytest.mark.drawn
 
 
@@ -157,7 +158,7 @@ def findings(rows: list[Divergence]) -> list[Divergence]:
 
 
 @drawn
-@pytest.mark.parametrize("names", ["ab", "abc"])
+@pytest.mark.parametrize("names", NAMES)
 def test_copies_that_cleaned_for_themselves_have_lost_nothing(seed: int, names: str) -> None:
     rng = random.Random(f"{seed} {names}")
     kinds = set()
@@ -180,7 +181,7 @@ def _without_checkpoint(copy: LogCopy) -> LogCopy:
 
 
 @drawn
-@pytest.mark.parametrize("names", ["ab", "abc"])
+@pytest.mark.parametrize("names", NAMES)
 def test_a_lost_segment_is_found_where_the_last_record_of_a_key_was(seed: int, names: str) -> None:
     rng = random.Random(f"{seed} {names} lost")
     counts = {True: 0, False: 0}

@@ -135,6 +135,7 @@ def test_a_log_without_a_later_record_is_kept_whole(
     assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 def test_times_are_looked_up_as_by_the_release_that_is_named(
     spark: SparkSession, caches: ExitStack, clusters: Path

@@ -12,37 +12,41 @@ import pytest
 from conftest import LIBRARY
 from other_user import USER, give, open_folder, require_other_user, run_as_other
 
-CHECKSUM = (
-    "from kafka_segments.kafka.wire.crc import _crc32c, crc32c;"
-    "assert crc32c(b'123456789') == 0xE3069283;"
-    "print(sum(_crc32c.stats.cache_hits.values()))"
+SOURCE = """from kafka_segments.compiling import njit
+
+
+@njit(cache=True)
+def one():
+    return 1
+"""
+"""A function that is soon compiled."""
+ASK = (
+    "from kafka_segments.small import one;"
+    "assert one() == 1;"
+    "print(sum(one.stats.cache_hits.values()))"
 )
 NO_TEMPORARY = "import tempfile; tempfile.tempdir = '/nowhere';"
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with the package, both owned by root, and one that the other user may write to."""
+    """A folder with a part of the package, root's, and one that the other user may write to."""
     require_other_user()
     with open_folder(Path("/tmp")) as folder:
-        rooms = ("__init__.py", "release.py", "errors.py", "compiling.py", "kafka")
-        for name in rooms:
-            source = LIBRARY / "kafka_segments" / name
-            target = folder / "lib" / "kafka_segments" / name
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, target)
+        package = folder / "lib" / "kafka_segments"
+        package.mkdir(parents=True)
+        for name in ("__init__.py", "release.py", "errors.py", "compiling.py"):
+            shutil.copy(LIBRARY / "kafka_segments" / name, package)
+        (package / "small.py").write_text(SOURCE)
         (folder / "own").mkdir()
         give(folder / "own")
         yield folder
 
 
-def _checksum(folder: Path, before: str = "", **environment: str) -> int:
-    """Compute a checksum as the other user; return how often it was taken from a cache."""
+def _hits(folder: Path, before: str = "", **environment: str) -> int:
+    """Call the function as the other user; return how often it was taken from a cache."""
     done = run_as_other(
-        [sys.executable, "-c", before + CHECKSUM],
+        [sys.executable, "-c", before + ASK],
         {"PYTHONPATH": str(folder / "lib"), "PYTHONDONTWRITEBYTECODE": "1", **environment},
         folder,
     )
@@ -51,7 +55,7 @@ def _checksum(folder: Path, before: str = "", **environment: str) -> int:
 
 
 def test_without_a_home_it_is_kept_among_the_users_own_temporary_files(folder: Path) -> None:
-    hits = [_checksum(folder, TMPDIR=str(folder / "own")) for _ in range(2)]
+    hits = [_hits(folder, TMPDIR=str(folder / "own")) for _ in range(2)]
 
     (kept,) = (folder / "own").iterdir()
     assert hits == [0, 1]
@@ -64,13 +68,13 @@ def test_a_folder_of_somebody_elses_is_not_taken_for_the_users_own(folder: Path)
     foreign.mkdir()
     foreign.chmod(0o777)
 
-    assert _checksum(folder, TMPDIR=str(folder / "own")) == 0
+    assert _hits(folder, TMPDIR=str(folder / "own")) == 0
 
     assert list(foreign.iterdir()) == []
 
 
 def test_where_nothing_may_be_written_each_process_compiles(folder: Path) -> None:
-    assert _checksum(folder, NO_TEMPORARY) == 0
+    assert _hits(folder, NO_TEMPORARY) == 0
 
 
 @pytest.mark.parametrize("given", [None, "given"])
@@ -80,9 +84,9 @@ def test_what_root_compiled_is_taken_where_it_may_only_be_read(
     environment = {} if given is None else {"NUMBA_CACHE_DIR": str(folder / given)}
     own = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     subprocess.run(
-        [sys.executable, "-c", CHECKSUM],
+        [sys.executable, "-c", ASK],
         env={**own, "PYTHONPATH": str(folder / "lib"), **environment},
         check=True,
     )
 
-    assert _checksum(folder, NO_TEMPORARY, **environment) == 1
+    assert _hits(folder, NO_TEMPORARY, **environment) == 1

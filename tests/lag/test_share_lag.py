@@ -288,6 +288,7 @@ def test_states_as_of_any_moment_are_those_of_a_replay_up_to_it(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few")
 def test_the_verb_measures_share_groups_by_their_logs(
     spark: SparkSession, cluster: Path, tmp_path: Path
 ) -> None:

@@ -33,15 +33,16 @@ def _log(case: Path, tmp_path: Path) -> StagedLog:
     return StagedLog(folder, tmp_path / "logs.migration" / "p")
 
 
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_a_kill_at_any_step_of_staging_changes_nothing_and_a_second_run_finishes(
-    synthetic: Path, tmp_path: Path
+    synthetic: Path, tmp_path: Path, every: int
 ) -> None:
     log = _log(synthetic / "v0-v1-v2-multi-segment", tmp_path)
     for path in sorted(log.folder.glob("*.log"))[2:]:
         path.unlink()
 
     done = subprocess.run(
-        [sys.executable, killed_staging.__file__, log.folder, log.root],
+        [sys.executable, killed_staging.__file__, str(every), log.folder, log.root],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,

@@ -53,8 +53,11 @@ def _measured(page: str, folder: Path, *, scheme: str) -> list[dict[str, Any]]:
     return measured
 
 
-@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("partitions", [5, PARTITIONS])
+@pytest.mark.parametrize(
+    ("partitions", "scheme"),
+    [(5, DARK), (PARTITIONS, LIGHT), pytest.param(PARTITIONS, DARK, marks=pytest.mark.long)],
+    ids=["few dark", "many light", "many dark"],
+)
 def test_a_page_is_drawn_in_its_width_and_can_be_read(
     tmp_path: Path, partitions: int, scheme: str
 ) -> None:
