@@ -11,7 +11,7 @@ from kafka_segments.files.storage.delta_health import OF_BUILD
 from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN
 from ready_builds import LentBuild, ReadyBuild
 
-HARMS = ("empty", "halve", "nul", "lose")
+HARMS = ("empty", "halve", "nul", "lose", "line")
 
 
 def _newest(warehouse: Path, table: str) -> Path:
@@ -21,6 +21,10 @@ def _newest(warehouse: Path, table: str) -> Path:
 def _halve(file: Path) -> None:
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
+
+
+def _end_behind_a_line(file: Path) -> None:
+    file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])
 
 
 def _rows(warehouse: Path, table: str) -> list[dict[str, object]]:
@@ -41,7 +45,11 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
     warehouse = built.warehouse
     tables = ("segments", "logs", "offset_index", "time_index", "unrecognized_files")
     before = {table: _rows(warehouse, table) for table in tables}
-    for table, harm in (("segments", _halve), ("offset_index", _halve), ("logs", Path.touch)):
+    for table, harm in (
+        ("segments", _halve),
+        ("offset_index", _end_behind_a_line),
+        ("logs", Path.touch),
+    ):
         newest = _newest(warehouse, table)
         if harm is Path.touch:
             newest.unlink()
@@ -89,6 +97,8 @@ def test_no_verb_answers_fewer_rows_from_a_table_that_is_broken(
                     file.unlink()
             elif harm == "halve":
                 _halve(newest)
+            elif harm == "line":
+                _end_behind_a_line(newest)
             else:
                 newest.write_bytes(bytes(newest.stat().st_size) if harm == "nul" else b"")
 

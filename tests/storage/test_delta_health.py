@@ -20,7 +20,7 @@ from kafka_segments.files.storage.table_versions import (
     forget_missing,
     forget_version,
     note_versions,
-    noted_version,
+    noted_log,
 )
 
 
@@ -119,7 +119,7 @@ def test_rows_of_people_are_left_to_a_person(table: Path) -> None:
     plans = table.rename(table.with_name("retention_plans"))
     _commit(plans, 2).write_bytes(b"")
 
-    with pytest.raises(BrokenTableError, match="Move that file away, and the"):
+    with pytest.raises(BrokenTableError, match="Move that file away, and with it the"):
         refuse_broken_log(str(plans))
 
 
@@ -154,7 +154,7 @@ def test_a_log_that_ends_before_a_noted_version_was_cut_back(table: Path, tmp_pa
 
     assert found is not None and found.is_cut and not found.is_newest
     assert found.text == (
-        f"table {table} is broken: _delta_log ends with version 1, a build had committed version 2."
+        f"table {table} is broken: _delta_log ends with version 1, version 2 had been committed."
         " `kafka-segments build` reads all again and makes the table whole"
     )
     left = sorted(file.name for file in (table / "_delta_log").glob("*.crc"))
@@ -170,7 +170,65 @@ def test_a_table_that_was_moved_away_is_made_anew(table: Path, tmp_path: Path) -
 
     forget_missing(warehouse)
 
-    assert noted_version(str(table)) is None
-    for spoilt in ("{", "[" * 60_000):
-        (tmp_path / "warehouse" / "_versions.json").write_text(spoilt)
-        assert noted_version(str(table)) is None
+    assert noted_log(str(table)) is None
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    ["{", "[" * 60_000, "[]", '{"segments": "3"}', '{"segments": {"version": 2, "bytes": [1]}}'],
+)
+def test_notes_that_are_spoilt_are_no_notes_of_a_whole_log(
+    table: Path, tmp_path: Path, spoilt: str
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    (warehouse / "_versions.json").write_text(spoilt)
+    forget_missing(str(warehouse))
+
+    found = broken_log(str(table))
+
+    assert found is not None and found.is_cut
+    assert "../_versions.json is spoilt: whether commits were taken away, or cut" in found.text
+    forget_version(str(table))
+    assert broken_log(str(table)) is None
+
+
+def test_notes_of_the_first_release_that_had_them_are_versions_alone(
+    table: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "warehouse" / "_versions.json").write_text('{"segments": 2}')
+    assert broken_log(str(table)) is None
+    _commit(table, 2).unlink()
+
+    assert broken_log(str(table)) is not None
+
+
+@pytest.mark.parametrize("name", ["segments", "migration_plans"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_commit_that_ends_behind_one_of_its_lines_is_not_as_it_was_committed(
+    table: Path, tmp_path: Path, version: int, name: str
+) -> None:
+    table = table.rename(table.with_name(name))
+    note_versions(str(tmp_path / "warehouse"), (name, "logs"))
+    commit = _commit(table, version)
+    whole = commit.stat().st_size
+    commit.write_text(commit.read_text().splitlines()[0] + "\n")
+
+    found = broken_log(str(table))
+
+    assert found is not None and found.is_newest == (version == 2)
+    cut = commit.stat().st_size
+    why = f"_delta_log/{commit.name} has {cut} bytes, it was committed with {whole}"
+    assert found.text.startswith(f"table {table} is broken: {why}. ")
+    if name != "segments" and found.is_newest:
+        assert f" and {tmp_path}/warehouse/_versions.json: the table is" in found.text
+
+
+def test_what_other_tables_had_stays_noted(table: Path, tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    note_versions(warehouse, ("segments",))
+
+    note_versions(warehouse, ("logs",))
+
+    noted = noted_log(str(table))
+    assert noted is not None and noted.version == 2
+    assert noted.commit_bytes == {n: _commit(table, n).stat().st_size for n in range(3)}

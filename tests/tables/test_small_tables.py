@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from operator import attrgetter
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from kafka_segments.engine.tables import small_tables as at_once
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
+    MIGRATION_EVENTS,
     SEGMENTS,
     UNRECOGNIZED_FILES,
     Table,
@@ -27,6 +29,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.small_tables import read_small
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.engine.tables.views import table_names
+from kafka_segments.files.storage.table_versions import noted_log
 from ready_builds import ReadyBuild
 from rows_of import rows_of
 
@@ -224,6 +227,23 @@ def test_rows_of_runs_are_kept_as_delta_keeps_them(runs: Warehouse) -> None:
     log = Path(runs.root, "log_dirs", "_delta_log")
     assert (log / f"{10:020d}.checkpoint.parquet").is_file()
     assert by_delta.where("run_id = 'run 3'").count() == 1
+
+
+@pytest.mark.parametrize("is_few", [True, False])
+def test_the_log_of_a_table_that_people_fill_is_noted_at_each_write(
+    spark: SparkSession, tmp_path: Path, is_few: bool
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    columns = (F.lit(0).cast(of.dataType).alias(of.name) for of in MIGRATION_EVENTS.schema)
+    tables.create(MIGRATION_EVENTS)
+    with few_rows(spark) if is_few else nullcontext():
+        tables.append(MIGRATION_EVENTS, spark.range(1).select(*columns))
+
+    noted = noted_log(str(tmp_path / MIGRATION_EVENTS.name))
+
+    log = tmp_path / MIGRATION_EVENTS.name / "_delta_log"
+    assert noted is not None and noted.version == 1
+    assert noted.commit_bytes[1] == (log / f"{1:020d}.json").stat().st_size
 
 
 def test_null_where_none_may_be_is_refused_by_delta(spark: SparkSession, tmp_path: Path) -> None:

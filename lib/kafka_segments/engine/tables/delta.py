@@ -26,7 +26,12 @@ from kafka_segments.engine.frames.local_rows import (
 from kafka_segments.engine.limits import MOST_UNCHANGED
 from kafka_segments.engine.spark.connect import is_connect
 from kafka_segments.engine.spark.shared_folders import shares_folder
-from kafka_segments.engine.tables.catalog import QUARANTINED_SEGMENTS, SEGMENT_DATA, Table
+from kafka_segments.engine.tables.catalog import (
+    BUILD_TABLES,
+    QUARANTINED_SEGMENTS,
+    SEGMENT_DATA,
+    Table,
+)
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.missing import missing_table
 from kafka_segments.engine.tables.small_tables import (
@@ -47,6 +52,7 @@ from kafka_segments.files.storage.delta_rows import file_totals
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.files.storage.stores import hadoop_uri, store_of
+from kafka_segments.files.storage.table_versions import note_versions
 from kafka_segments.files.storage.uris import join_uri
 
 _LOG = logging.getLogger(__name__)
@@ -193,15 +199,23 @@ class Warehouse:
             rows = rows.select(*table.schema.fieldNames())
         held, met = _held_and_met(table, rows)
         found, uri = rows_in_driver(held), join_uri(self.root, table.name)
-        if not append_small(uri, found, constraints=met):
+        if append_small(uri, found, constraints=met):
+            self._note(table)
+        else:
             self._append_by_delta(table, held)
         return held
+
+    def _note(self, table: Table) -> None:
+        """Note the log of a table that was written; a build notes those of its own in the end."""
+        if table not in BUILD_TABLES and self._is_here():
+            note_versions(self.root, (table.name,))
 
     def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
         chosen = rows.select(*table.schema.fieldNames())
         writer = chosen.write.format("delta").mode("append")
         with self._alone(table):
             writer.save(self.uri(table))
+        self._note(table)
 
     def keep_run(self, table: Table, rows: DataFrame, run_id: str) -> DataFrame:
         """Append the rows of a run to a table, made if need be; return them as they are kept.
@@ -310,7 +324,10 @@ class Warehouse:
             rows = rows.select(*table.schema.fieldNames(), *named)
         held, met = _held_and_met(table, rows)
         found, uri = rows_in_driver(held), join_uri(self.root, table.name)
-        return held, merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
+        is_done = merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
+        if is_done:
+            self._note(table)
+        return held, is_done
 
     def file_totals(self, table: Table) -> tuple[int, int]:
         """Return the number of files of a table, and their bytes; its log tells, or Spark."""
@@ -325,6 +342,8 @@ class Warehouse:
         """Join the small files of a table."""
         statement = f"OPTIMIZE {delta_table(self.uri(table))}"
         self.retried(table, lambda: self.spark.sql(statement))
+        if self._is_here():
+            note_versions(self.root, (table.name,))
 
     def vacuum(self, table: Table, *, hours: int) -> None:
         """Remove the files that no version of the last hours needs."""
@@ -346,6 +365,7 @@ class Warehouse:
                     raise
                 _LOG.info("%s: another run committed first, try %s", table.name, attempt + 1)
             else:
+                self._note(table)
                 return
 
 

@@ -28,7 +28,8 @@ from kafka_segments.files.storage.delta_log import (
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.files.storage.table_versions import noted_version
+from kafka_segments.files.storage.stores import store_of
+from kafka_segments.files.storage.table_versions import NOTES, NotedLog, noted_log
 from kafka_segments.files.storage.uris import join_uri
 
 OF_BUILD = (
@@ -50,7 +51,8 @@ class Broken(NamedTuple):
         file: its path below the table.
         why: what was found, in words.
         is_newest: it is the newest commit: without it the table is as it was one version before.
-        is_cut: commits were taken away from the end of the log; what is left of it is whole.
+        is_cut: commits were taken away from the end of the log, what is left of it is whole; or
+            nobody knows whether they were.
     """
 
     table: str
@@ -76,10 +78,17 @@ class Broken(NamedTuple):
             return "`kafka-segments build` reads all again and makes the table whole"
         if self.name in OF_BUILD:
             return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
+        notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
         if self.is_newest:
+            too = f" and {notes}" if store_of(self.table).is_local else ""
             return (
-                "Move that file away, and the .crc files of its name: the table is then as it was"
-                " before its last run, which is to be run again"
+                f"Move that file away, and with it the .crc files of its name{too}: the table is"
+                " then as it was before its last run, which is to be run again"
+            )
+        if self.is_cut:
+            return (
+                f"Restore {self.table} from a copy; or move {notes} away to take it as it is, what"
+                " its last runs kept may then be missing"
             )
         return f"Restore {self.table} from a copy, or move it away: what it kept is then lost"
 
@@ -87,7 +96,7 @@ class Broken(NamedTuple):
 def broken_log(table: str) -> Broken | None:
     """Return what is broken of a table's log by its names, their sizes and the newest commit.
 
-    A log on a disk that ends before the version that a build noted was cut back.
+    A log on a disk that is not as it was noted was cut back, or one of its commits was.
     None: nothing, or there is no table.
     """
     return _looked_at(table)[1]
@@ -95,9 +104,16 @@ def broken_log(table: str) -> Broken | None:
 
 def _looked_at(table: str) -> tuple[list[FileEntry], Broken | None]:
     """Return what lies in the log of a table, and what is broken of it."""
-    noted = noted_version(table)
+    try:
+        noted = noted_log(table)
+    except ValueError as error:
+        why = f"{error}: whether commits were taken away, or cut, is not known"
+        return log_entries(table), Broken(table, f"../{NOTES}", why, is_cut=True)
     entries = log_entries(table)
-    return entries, _broken_commit(table, entries) or _cut_back(table, entries, noted)
+    broken = _broken_commit(table, entries)
+    if broken is None and noted is not None:
+        broken = _not_as_noted(table, entries, noted)
+    return entries, broken
 
 
 def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
@@ -118,14 +134,21 @@ def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
     return Broken(table, _in_log(newest), why, is_newest=True)
 
 
-def _cut_back(table: str, entries: list[FileEntry], noted: int | None) -> Broken | None:
+def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Broken | None:
+    """Return what of a log is not as it was when the table was last written."""
+    commits = commits_since_checkpoint(entries)
+    for entry in commits:
+        there = noted.commit_bytes.get(int(entry.name[:20]), entry.size_bytes)
+        if entry.size_bytes != there:
+            why = f"has {entry.size_bytes} bytes, it was committed with {there}"
+            return Broken(table, _in_log(entry), why, entry is commits[-1])
     last = last_version_among(entries)
-    if noted is None or last is None or last >= noted:
+    if last is None or last >= noted.version:
         return None
-    newest = log_of(table).child(f"{noted:020d}.json")
+    newest = log_of(table).child(f"{noted.version:020d}.json")
     if newest.filesystem.get_file_info(newest.path).type == fs.FileType.File:
         return None  # on a mount of another machine, a listing may be older than a commit
-    why = f"ends with version {last}, a build had committed version {noted}"
+    why = f"ends with version {last}, version {noted.version} had been committed"
     return Broken(table, "_delta_log", why, is_cut=True)
 
 
