@@ -77,11 +77,12 @@ def _rows(printed: str) -> list[dict[str, Any]]:
             lambda opened: opened.explain("txn-0", now=NOW_MS, settings=SETTINGS),
             *("retention explain txn-0", KEPT),
         ),
-        (
+        pytest.param(
             lambda opened: opened.retention_what_if(
                 {"retention_ms": [1, 2], "retention.bytes": [-1, 10**6]}, now=NOW
             ),
             *("retention --what-if retention_ms=1,2 --what-if retention.bytes=-1,1000000", ()),
+            marks=pytest.mark.long,
         ),
         (
             lambda opened: opened.roll(
@@ -90,22 +91,24 @@ def _rows(printed: str) -> list[dict[str, Any]]:
             "roll --dry-run --set segment_ms=1 --append-timestamp-ms -1",
             ("--opened-ms", NOW_MS - 7_200_000),
         ),
-        (
+        pytest.param(
             lambda opened: opened.roll_what_if({"segment_bytes": [1 << 20]}),
             *("roll --what-if segment_bytes=1048576", ()),
+            marks=pytest.mark.long,
         ),
         (
             lambda opened: opened.search("LATEST", NOW, topics=["txn"], partitions=0, now=NOW),
             "search --topic txn --partition 0",
             ("--time", "LATEST", "--time", NOW.isoformat()),
         ),
-        (
+        pytest.param(
             lambda opened: (
                 opened.latency(topics="lat-none")
                 .where("hour_ms IS NOT NULL")
                 .drop("unread_segments")
             ),
             *("latency --topic lat-none", ()),
+            marks=pytest.mark.long,
         ),
     ],
     ids=["retention", "explain", "retention what-if", "roll", "cuts", "search", "latency"],

@@ -67,10 +67,10 @@ def test_explain_has_each_setting_that_admin_described_and_its_source(
 @pytest.mark.parametrize(
     "words",
     [
-        ("retention", "--dry-run"),
+        pytest.param(("retention", "--dry-run"), marks=pytest.mark.long),
         ("retention", "--dry-run", "--output", "json"),
-        ("retention", "--what-if", "retention_ms=1"),
-        ("retention", "plan", "--dry-run"),
+        pytest.param(("retention", "--what-if", "retention_ms=1"), marks=pytest.mark.long),
+        pytest.param(("retention", "plan", "--dry-run"), marks=pytest.mark.long),
         ("migrate", "inventory", "--dry-run"),
     ],
     ids=" ".join,

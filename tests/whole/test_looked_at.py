@@ -200,7 +200,16 @@ def test_a_search_that_meets_damage_in_what_a_look_passed_over_says_so(
     assert rows[1]["kafka_offset"] is None
 
 
-@pytest.mark.parametrize("lost", ["nothing", "an offset", "a timestamp", ".index", "entries"])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        *("nothing", "an offset"),
+        *(
+            pytest.param(lost, marks=pytest.mark.long)
+            for lost in ("a timestamp", ".index", "entries")
+        ),
+    ],
+)
 def test_a_search_begins_where_index_files_lead_and_at_the_start_where_they_lie(
     spark: SparkSession, broker: Path, tmp_path: Path, lost: str
 ) -> None:
