@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from deltalake import write_deltalake
 
 from kafka_segments.cli import cli
-from kafka_segments.console.early import local_path, require_source
+from kafka_segments.console.early import local_path, require_source, require_tables
 from kafka_segments.console.strict_options import Command
 from kafka_segments.engine.spark.java import feature_release, find_java, java_version, require_java
 from kafka_segments.errors import SourceError, UsageError
@@ -283,6 +284,21 @@ def test_where_another_process_started_the_jvm_no_java_is_looked_for(
 )
 def test_the_number_of_a_version_that_counts(version: str, release: int) -> None:
     assert feature_release(version) == release
+
+
+@pytest.mark.parametrize(("of_runs", "is_refused"), [(0, True), (1, False), (None, False)])
+def test_tables_in_a_store_of_a_first_build_that_did_not_end_are_refused(
+    monkeypatch: pytest.MonkeyPatch, of_runs: int | None, is_refused: bool
+) -> None:
+    versions = {"s3://bucket/wh/segments": 1, "s3://bucket/wh/runs": of_runs}
+    monkeypatch.setattr("kafka_segments.files.storage.delta_log.last_version", versions.get)
+
+    with (
+        pytest.raises(UsageError, match="s3://bucket/wh: no build has ended there")
+        if is_refused
+        else nullcontext()
+    ):
+        require_tables("s3://bucket/wh", ("segments",))
 
 
 def test_a_verb_without_its_java_says_so_and_nothing_large_is_imported_for_it(

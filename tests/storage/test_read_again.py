@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.read_again import mark_read_again, marks_of, note_read_again
 
 
@@ -22,3 +25,10 @@ def test_each_source_is_read_again_once_for_each_mark(tmp_path: Path) -> None:
 
     assert len(marks_of(warehouse, sources)) == 1
     assert marks_of(warehouse, sources) != first
+
+
+def test_marks_that_cannot_be_listed_are_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "_read_again").touch()
+
+    with pytest.raises(SourceError, match="_read_again"):
+        marks_of(str(tmp_path), ("/data",))

@@ -24,6 +24,7 @@ ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
 _LOG = "_delta_log"
 _SEGMENTS, _RUNS = "segments", "runs"
+_MADE = 0  # the version of a table that has no rows yet
 _MOST_PLAN_BYTES = 64 * 1024 * 1024
 
 
@@ -125,7 +126,11 @@ def _require_ended_build(root: Path, names: Sequence[str]) -> None:
         return
     if any(b'"add"' in commit.read_bytes() for commit in (runs / _LOG).glob("*.json")):
         return  # runs were there, which somebody deleted
-    raise UsageError(
+    raise UsageError(_no_build_has_ended(root))
+
+
+def _no_build_has_ended(root: object) -> str:
+    return (
         f"{root}: no build has ended there, so that its tables are empty or not whole: run"
         " `kafka-segments build` again"
     )
@@ -156,6 +161,8 @@ def _require_stored_tables(text: str, names: Sequence[str]) -> None:
     for name in names:
         if name != ANY_TABLE and last_version(join_uri(root, name)) is None:
             raise UsageError(missing_table(root, name))
+    if _SEGMENTS in names and last_version(join_uri(root, _RUNS)) == _MADE:
+        raise UsageError(_no_build_has_ended(root))
 
 
 def local_path(text: str) -> Path | None:

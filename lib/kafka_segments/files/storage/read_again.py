@@ -8,7 +8,8 @@ import hashlib
 import uuid
 from collections.abc import Collection, Iterable
 
-from kafka_segments.errors import SourceError
+from pyarrow import fs
+
 from kafka_segments.files.storage.durable_files import write_durably
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.publishing import make_folder, publish
@@ -28,11 +29,15 @@ def mark_read_again(warehouse: str, why: str) -> None:
 
 
 def marks_of(warehouse: str, sources: Iterable[str]) -> frozenset[str]:
-    """Return the marks since which one of the sources has not been read again."""
-    try:
-        names = {entry.name for entry in list_folder(place(join_uri(warehouse, _FOLDER)))}
-    except SourceError:
+    """Return the marks since which one of the sources has not been read again.
+
+    Raises:
+        SourceError: there is a folder of marks, and it cannot be listed.
+    """
+    folder = place(join_uri(warehouse, _FOLDER))
+    if folder.filesystem.get_file_info(folder.path).type == fs.FileType.NotFound:
         return frozenset()
+    names = {entry.name for entry in list_folder(folder)}
     marks = (name.removesuffix(_MARK) for name in names if name.endswith(_MARK))
     asked = list(sources)
     return frozenset(
