@@ -76,7 +76,7 @@ AT_LENGTH = (
     "test_quiet_cluster",
 )
 """Files of which each test is long: clusters that live, are disturbed or killed."""
-MANY_IN_CI = ("test_build", "test_latency")
+MANY_IN_CI = ("test_latency",)
 """Files of which the tests that run for few rows and for many are not long for many."""
 COMPILE_MOST = ("test_conversion", "test_record_form")
 JVM = {"spark", "hdfs", "referee"}

@@ -303,7 +303,7 @@ def test_a_mirrors_gap_is_compaction_only_if_something_else_tells_so(
     assert missing() == (1, [LACKS[1]])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_repair_and_backup_verify_go_by_the_policy(spark: SparkSession, tmp_path: Path) -> None:
     disks = _disks(tmp_path)
     warehouse = _warehouse(spark, tmp_path / "tables", [_topic("t", 1)], [])

@@ -53,7 +53,7 @@ def test_a_copy_in_s3_gives_the_answers_of_one_on_a_disk(
     assert in_s3[2].partition("read ")[2] == on_disk[2].partition("read ")[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tiered_storage_holds_what_the_disk_does_as_far_as_it_goes(
     spark: SparkSession, broker: Path, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_its_index_files_are_byte_for_byte_a_brokers(built: Path, broker: Path) 
     assert files(built / "indexes") == expected
 
 
+@pytest.mark.long
 def test_its_tables_answer_a_query(installed: InstalledPackage, built: Path) -> None:
     query = "SELECT topic, count(*) AS n FROM segments WHERE topic = 'txn' GROUP BY topic"
 

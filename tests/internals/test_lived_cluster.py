@@ -36,7 +36,7 @@ from kraft_cluster import let_live
 
 Rows = list[dict[str, Any]]
 
-IMAGES, TABLE_IMAGES = 60, 2
+IMAGES, TABLE_IMAGES = 60, 4
 # Admin gives what a resource inherits, too. The second is whether the resource has no name.
 OWN_SOURCE = {
     ("TOPIC", False): "DYNAMIC_TOPIC_CONFIG",
@@ -169,7 +169,7 @@ def test_each_snapshot_and_the_log_behind_it_give_kafkas_image(
             assert_equal_image(rows, image)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tables_hold_kafkas_image_as_of_drawn_offsets(
     referee: Referee, lived: Lived, tables: Warehouse, tmp_path: Path, seed: int
 ) -> None:

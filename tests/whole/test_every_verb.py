@@ -25,8 +25,8 @@ NOTHING_TO_SAY = {"latency"}
 INTERRUPTED = "kafka-segments: interrupted; what was done is kept, run it again\n"
 DONE_AT_ONCE = {"migrate status", "recovery apply", "recovery kit", "recovery rollback"}
 """Verbs that end before anybody could interrupt their call."""
-SOME = {"build", "recovery forecast", "sql"}
-"""A verb of each kind; all of them are tried at length."""
+SOME = {"build", "sql"}
+"""A verb that writes and one that asks; all of them are tried at length."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 OF_A_JVM = re.compile(r"WARN|ERROR|INFO|Exception|Traceback|\bat (org|java|scala)\.|:: loading")
 
