@@ -49,7 +49,7 @@ def told_by_status(status: int, crash_report: Path) -> SparkEndedError:
         do = f"{crash_report} has the rest"
     elif name == "SIGKILL":
         what = "SIGKILL, as the kernel ends what it has no memory for"
-        do = "see `dmesg`, give the machine more memory or run less beside it"
+        do = "see `dmesg`, give the machine or its container more memory, or run less beside it"
     elif name:
         what, do = name, "who sent it knows why"
     else:

@@ -24,6 +24,7 @@ from kafka_segments.engine.spark.java import require_java
 from kafka_segments.engine.spark.jvm_end import jvm_end
 from kafka_segments.engine.spark.jvm_lines import JvmLines
 from kafka_segments.engine.spark.jvm_start import NO_START, start_error
+from kafka_segments.engine.spark.memory import heap_ceiling
 from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.engine.spark.scratch import let_jvm_remove, scratch_folder, scratch_settings
 from kafka_segments.engine.spark.site_settings import MEANING, WITHOUT_STRANGERS, site_error
@@ -60,7 +61,7 @@ SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "2g",  # a ceiling, taken only where needed
+    "spark.driver.memory": "2g",  # a ceiling; where there is little memory, ``heap_ceiling``
     # Spark's own choice is 32 MiB in such a heap, and the smallest broadcast join takes one.
     "spark.buffer.pageSize": "4m",
     # Nobody else connects to it: no name of this machine is needed.
@@ -230,6 +231,7 @@ def _own_settings(
         **_ALWAYS,
         "spark.master": master or "local[*]",
         **_LOCAL,
+        "spark.driver.memory": heap_ceiling(),
         **WITHOUT_STRANGERS,
         **scratch_settings(scratch_folder()),
         **s3_settings(),
