@@ -246,6 +246,20 @@ def test_the_log_of_a_table_that_people_fill_is_noted_at_each_write(
     assert noted.commit_bytes[1] == (log / f"{1:020d}.json").stat().st_size
 
 
+def test_a_table_that_was_moved_away_and_is_made_anew_is_no_cut_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = [F.lit(0).cast(of.dataType).alias(of.name) for of in MIGRATION_EVENTS.schema]
+    for number in range(2):
+        tables = Warehouse(spark, str(tmp_path))
+        with few_rows(spark):
+            for _ in range(2 - number):
+                tables.create(MIGRATION_EVENTS)
+                tables.append(MIGRATION_EVENTS, spark.range(1).select(*columns))
+            assert tables.read(MIGRATION_EVENTS).count() == 2 - number
+        (tmp_path / MIGRATION_EVENTS.name).rename(tmp_path / f"_away-{number}")
+
+
 def test_null_where_none_may_be_is_refused_by_delta(spark: SparkSession, tmp_path: Path) -> None:
     tables = Warehouse(spark, str(tmp_path))
     rows = spark.range(1).transform(with_new_columns(LOG_DIRS))

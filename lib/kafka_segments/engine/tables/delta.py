@@ -52,7 +52,7 @@ from kafka_segments.files.storage.delta_rows import file_totals
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.files.storage.stores import hadoop_uri, store_of
-from kafka_segments.files.storage.table_versions import note_versions
+from kafka_segments.files.storage.table_versions import forget_version, note_versions
 from kafka_segments.files.storage.uris import join_uri
 
 _LOG = logging.getLogger(__name__)
@@ -165,6 +165,7 @@ class Warehouse:
             with creation_lock(self.root, table.name):
                 if self.version(table) is None:
                     remove_log_without_commit(join_uri(self.root, table.name))
+                    forget_version(join_uri(self.root, table.name))  # of one that was moved away
                     self._make(table)
                     return
         by_spark = self.uri(table)

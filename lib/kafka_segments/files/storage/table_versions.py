@@ -88,9 +88,13 @@ def forget_version(table: str) -> None:
     warehouse, _, name = table.rstrip("/").rpartition("/")
     if store_of(warehouse).is_local:
         with creation_lock(warehouse, NOTES):
-            noted = _noted_or_nothing(warehouse)
-            noted.pop(name, None)
-            _write(warehouse, noted)
+            try:
+                noted = _noted(warehouse)
+            except ValueError:
+                _write(warehouse, {})
+            else:
+                if noted.pop(name, None) is not None:
+                    _write(warehouse, noted)
 
 
 def forget_missing(warehouse: str) -> None:
