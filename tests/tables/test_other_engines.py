@@ -154,7 +154,7 @@ def _plain_kind(kind: DataType) -> str:
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("table", _by_kinds(), ids=lambda table: str(table.name))
+@pytest.mark.parametrize("table", list(_by_kinds()), ids=lambda table: str(table.name))
 def test_every_engine_reads_what_is_written_to_any_table_of_the_catalog(
     spark: SparkSession, tmp_path: Path, table: Table
 ) -> None:
