@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = "Spark Connect server started at: "
-_PATIENCE_SECONDS = 180
+_PATIENCE_SECONDS = 420  # of a busy machine, on which a server and its client compile
 _MOUNTED = 'mount --bind "$0" "$1" && shift && exec "$@"'
 
 
