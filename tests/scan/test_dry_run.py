@@ -128,20 +128,6 @@ def test_after_changes_it_is_what_a_build_with_spark_would_read(
 
 
 @pytest.mark.usefixtures("few")
-def test_what_lies_behind_a_link_has_not_vanished(
-    spark: SparkSession, built: BuildOptions, tmp_path: Path
-) -> None:
-    log = min(Path(built.sources[0]).rglob("*.log")).parent
-    shutil.move(log, tmp_path / "elsewhere")
-    log.symlink_to(tmp_path / "elsewhere")
-
-    linked = _both(spark, built)
-
-    assert linked.segments_vanished == 0
-    assert 0 < linked.segments_found < 4
-
-
-@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("gone", ["all", "logs", "source"])
 def test_a_build_stops_where_a_disk_seems_not_to_be_mounted(
     spark: SparkSession, built: BuildOptions, gone: str

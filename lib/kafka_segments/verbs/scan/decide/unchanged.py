@@ -18,7 +18,6 @@ COMPARED = (*SEGMENT_KEYS, "path", "fingerprint", "is_active", "vanished_at")
 """What is compared of the rows of ``segments``."""
 
 
-_UNSEEN = pa.array(kinds.UNSEEN)
 OptionsInWords = str | Callable[[str, int, str], str]
 
 
@@ -96,58 +95,6 @@ def _as_known(
     yield "broker_id", broker_id
     in_words = _in_words(cluster, broker_id, listed["topic"], options)
     yield "fingerprint", _fingerprints(listed, in_words, needs_next=needs_next)
-
-
-class PlannedHere(NamedTuple):
-    """What ``plan_scan`` and ``gone`` decide of a listing: rows of it, and rows of ``segments``.
-
-    Attributes:
-        found: the segments, with ``path``, ``cluster``, ``broker_id`` and ``fingerprint``.
-        to_scan: those of them that are new or have changed.
-        gone: the known rows that were not found again, and may not lie where nobody looked.
-    """
-
-    found: pa.Table
-    to_scan: pa.Table
-    gone: pa.Table
-
-
-def plan_here(
-    listed: pa.Table,
-    known: pa.Table,
-    *,
-    options: OptionsInWords,
-    needs_next: bool,
-    identity: Identity,
-    full: bool,
-) -> PlannedHere:
-    """Decide which segments are read and which are gone; the arguments are ``without_unchanged``'s.
-
-    ``full``: all are read.
-    """
-    keys = list(SEGMENT_KEYS)
-    columns = dict(_as_known(listed, identity, options, needs_next=needs_next))
-    columns |= {name: listed[name] for name in ("kind", "source", "size_bytes")}
-    columns["path"] = _paths(listed)
-    whole = pa.table(
-        {
-            name: pa.repeat(values, len(listed)) if isinstance(values, pa.Scalar) else values
-            for name, values in columns.items()
-        }
-    )
-    found = whole.filter(pc.equal(whole["kind"], kinds.SEGMENT))
-    before = known.select([*keys, "fingerprint"]).rename_columns([*keys, "_before"])
-    held = found.join(before, keys, join_type="left outer")
-    is_same = pc.fill_null(pc.equal(held["fingerprint"], held["_before"]), False)
-    to_scan = found if full else held.filter(pc.invert(is_same)).drop_columns(["_before"])
-    there = known.filter(pc.is_null(known["vanished_at"]))
-    gone = there.join(found.select(keys), keys, join_type="left anti")
-    for unseen in whole.filter(pc.is_in(whole["kind"], value_set=_UNSEEN))["path"].to_pylist():
-        is_hidden = pc.or_(
-            pc.starts_with(gone["path"], f"{unseen}/"), pc.equal(gone["path"], unseen)
-        )
-        gone = gone.filter(pc.invert(is_hidden))
-    return PlannedHere(found, to_scan, gone)
 
 
 def of_logs(listed: pa.Table, changed: Sequence[pa.Table]) -> pa.Table:
