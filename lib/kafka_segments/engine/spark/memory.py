@@ -1,6 +1,6 @@
 """How much heap a local session's JVM may take, beside Python, on this machine or in its container.
 
-A JVM that finds its heap's ceiling above the limit of its container grows into it, and is killed.
+A JVM whose heap's ceiling lies above the limit of its container may grow beyond it: it is killed.
 """
 
 import os
