@@ -1,11 +1,11 @@
-"""Which engine works on what a verb reads, and every limit by which that is chosen.
+"""Which engine works on what a verb reads; ``limits`` has every limit by which that is chosen.
 
 On small data the driver reads with Arrow and one task runs a query that is not compiled: Spark
 compiles a Java program for each query, starts Python workers, and caches frames, and on few rows
 each of these takes longer than the query. On all else Spark works as it does by itself.
 
-A verb begins with a session that takes all for few rows (``few_rows``), and tells how much it has
-found (``expect``). What it does with rows it says by the functions of ``engine/frames``, which ask.
+A verb begins with a session that takes all for few rows (``few_rows``). How much it has found, and
+what is to be done with rows, it says by the functions of ``engine/frames``, which ask here.
 """
 
 from collections.abc import Iterator, Mapping

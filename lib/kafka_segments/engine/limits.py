@@ -39,9 +39,9 @@ COLUMNS_BYTES = 4 * 1024**3
 METADATA_BYTES, METADATA_FILES, METADATA_ROWS = 256 * 1024**2, 10_000, 10_000_000
 """The rows of a cluster's metadata are looked through without a session in tables of so much."""
 SEGMENT_LOG_BYTES, SEGMENT_FILES, SEGMENT_ROWS = 1024**3, 1_000, 10_000_000
-"""So are the logs that ``segments`` names, and those of"""
+"""So are the names of logs in tables ``segments`` of so much, where there is no table ``logs``."""
 LOGS_BYTES = 64 * 1024**2
-"""``logs``."""
+"""So are tables ``logs`` of so much."""
 
 MUCH_WAREHOUSE_BYTES = 32 * 1024**2
 """Work on whole tables of so much takes minutes, in which the JVM's second compiler pays."""

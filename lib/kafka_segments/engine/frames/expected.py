@@ -18,7 +18,7 @@ def expect(spark: SparkSession, work: Work, load: Load) -> None:
 
 
 def expect_files(files: DataFrame, work: Work, *, by: str) -> None:
-    """Tell the bytes of files (``choose.expect``); a query asks where few rows are expected."""
+    """Tell the bytes of files (``expect``); a query asks for them while few rows are expected."""
     spark = files.sparkSession
     if has_few_rows(spark):
         size_bytes = files.select(F.coalesce(F.sum(by), F.lit(0))).collect()[0][0]

@@ -19,8 +19,7 @@ def heap_ceiling(root: Path = _ROOT) -> str:
     The other half is Python's, and what a JVM needs besides its heap.
     ``root``: where the file systems ``proc`` and ``sys`` are.
     """
-    least = min(_limits(root), default=None)
-    half = _MOST_MIB if least is None else least // (2 * _MIB)
+    half = min(_limits(root)) // (2 * _MIB)
     return f"{max(_LEAST_MIB, min(half, _MOST_MIB))}m"
 
 

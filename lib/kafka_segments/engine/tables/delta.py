@@ -343,7 +343,7 @@ class Warehouse:
         """Join the small files of a table."""
         statement = f"OPTIMIZE {delta_table(self.uri(table))}"
         self.retried(table, lambda: self.spark.sql(statement))
-        if self._is_here():
+        if table in BUILD_TABLES and self._is_here():
             note_versions(self.root, (table.name,))
 
     def vacuum(self, table: Table, *, hours: int) -> None:
