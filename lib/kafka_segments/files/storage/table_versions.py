@@ -8,7 +8,6 @@ commit, none of which is ever changed.
 
 import json
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kafka_segments.files.storage.delta_log import (
@@ -36,7 +35,7 @@ class NotedLog(NamedTuple):
     """
 
     version: int
-    commit_bytes: Mapping[int, int] = MappingProxyType({})
+    commit_bytes: Mapping[int, int]
 
 
 def noted_log(table: str) -> NotedLog | None:
@@ -48,18 +47,13 @@ def noted_log(table: str) -> NotedLog | None:
         ValueError: the notes are spoilt, or cannot be read; says in words what was found.
     """
     warehouse, _, name = table.rstrip("/").rpartition("/")
-    noted = _noted(warehouse).get(name) if store_of(warehouse).is_local else None
-    try:
-        if noted is None or isinstance(noted, int):  # of 0.4.0
-            return None if noted is None else NotedLog(noted)
-        sizes = {int(version): int(size) for version, size in noted["bytes"].items()}
-        return NotedLog(int(noted["version"]), sizes)
-    except (TypeError, KeyError, AttributeError, ValueError):
-        raise ValueError("is spoilt") from None
+    return _noted(warehouse).get(name) if store_of(warehouse).is_local else None
 
 
 def note_versions(warehouse: str, names: Iterable[str]) -> None:
     """Note the logs that tables have now; of those that are not there nothing is noted.
+
+    Notes that are spoilt stay: what they had said of other tables is not known.
 
     Raises:
         OSError: the file cannot be written.
@@ -67,20 +61,22 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
     if not store_of(warehouse).is_local:
         return
     with creation_lock(warehouse, NOTES):  # logs are listed within: no version goes back
-        noted = _noted_or_nothing(warehouse)
+        noted = _noted_or_none(warehouse)
+        if noted is None:
+            return
         for name in names:
             entries = log_entries(join_uri(warehouse, name))
             version = last_version_among(entries)
             noted.pop(name, None)
             if version is not None:
                 commits = commits_since_checkpoint(entries)
-                sizes = {str(int(entry.name[:20])): entry.size_bytes for entry in commits}
-                noted[name] = {"version": version, "bytes": sizes}
+                sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
+                noted[name] = NotedLog(version, sizes)
         _write(warehouse, noted)
 
 
 def forget_version(table: str) -> None:
-    """Note nothing of a table any more; where the notes are spoilt, of no table.
+    """Note nothing of a table any more.
 
     Raises:
         OSError: the file cannot be written.
@@ -88,13 +84,20 @@ def forget_version(table: str) -> None:
     warehouse, _, name = table.rstrip("/").rpartition("/")
     if store_of(warehouse).is_local:
         with creation_lock(warehouse, NOTES):
-            try:
-                noted = _noted(warehouse)
-            except ValueError:
-                _write(warehouse, {})
-            else:
-                if noted.pop(name, None) is not None:
-                    _write(warehouse, noted)
+            noted = _noted_or_none(warehouse) or {}
+            if noted.pop(name, None) is not None:
+                _write(warehouse, noted)
+
+
+def forget_spoilt(warehouse: str) -> None:
+    """Note nothing of any table where the notes are spoilt: all tables are made whole.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if store_of(warehouse).is_local and _noted_or_none(warehouse) is None:
+        with creation_lock(warehouse, NOTES):
+            _write(warehouse, {})
 
 
 def forget_missing(warehouse: str) -> None:
@@ -107,7 +110,7 @@ def forget_missing(warehouse: str) -> None:
         return
     with creation_lock(warehouse, NOTES):
         missing = _missing(warehouse)
-        noted = _noted_or_nothing(warehouse)
+        noted = _noted_or_none(warehouse) or {}
         _write(warehouse, {name: log for name, log in noted.items() if name not in missing})
 
 
@@ -115,12 +118,12 @@ def _missing(warehouse: str) -> set[str]:
     """Return the tables that are noted and not there; where the notes are spoilt, none is known."""
     return {
         name
-        for name in _noted_or_nothing(warehouse)
+        for name in _noted_or_none(warehouse) or {}
         if last_version(join_uri(warehouse, name)) is None
     }
 
 
-def _noted(warehouse: str) -> dict[str, Any]:
+def _noted(warehouse: str) -> dict[str, NotedLog]:
     try:
         data = read_if_there(place(join_uri(warehouse, NOTES)), most_bytes=_MOST_BYTES)
     except OSError as error:
@@ -128,22 +131,27 @@ def _noted(warehouse: str) -> dict[str, Any]:
     if data is None:  # as in a warehouse of an older release
         return {}
     try:
-        noted = json.loads(data)
-    except (ValueError, RecursionError):
+        return {name: _log_of(noted) for name, noted in json.loads(data).items()}
+    except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
         raise ValueError("is spoilt") from None
-    if not isinstance(noted, dict):
-        raise ValueError("is spoilt")  # noqa: TRY004
-    return noted
 
 
-def _noted_or_nothing(warehouse: str) -> dict[str, Any]:
-    """Return what is noted, to be written anew: what is spoilt is forgotten."""
+def _log_of(noted: Any) -> NotedLog:
+    sizes = {int(version): int(size) for version, size in noted["bytes"].items()}
+    return NotedLog(int(noted["version"]), sizes)
+
+
+def _noted_or_none(warehouse: str) -> dict[str, NotedLog] | None:
+    """Return what is noted; None: the notes are spoilt."""
     try:
         return _noted(warehouse)
     except ValueError:
-        return {}
+        return None
 
 
-def _write(warehouse: str, noted: Mapping[str, object]) -> None:
+def _write(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
     path = place(join_uri(warehouse, NOTES)).path
-    write_durably(path, json.dumps(noted, sort_keys=True).encode())
+    logs = {
+        name: {"version": log.version, "bytes": log.commit_bytes} for name, log in noted.items()
+    }
+    write_durably(path, json.dumps(logs, sort_keys=True).encode())

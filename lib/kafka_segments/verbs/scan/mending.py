@@ -12,7 +12,11 @@ from kafka_segments.files.storage.delta_health import (
 )
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.read_again import mark_read_again
-from kafka_segments.files.storage.table_versions import forget_missing, forget_version
+from kafka_segments.files.storage.table_versions import (
+    forget_missing,
+    forget_spoilt,
+    forget_version,
+)
 from kafka_segments.files.storage.uris import join_uri
 
 READS_ALL_AGAIN = (
@@ -52,6 +56,7 @@ def _mend(found: Broken) -> str:
         what = f"its log {found.why}"
         remove_checksums_behind(found.table)
     forget_version(found.table)
+    forget_spoilt(warehouse)
     return (
         f"table {found.name}: {what}; this build reads all segments of its sources again, as the"
         " next build of each other source does"
