@@ -9,7 +9,6 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from kafka_segments.engine.spark.archive import class_archive, is_switched_off, 
 from kafka_segments.engine.spark.jars import jars_of
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.errors import KafkaSegmentsError
+from kafka_segments.files.storage.scratch import scratch_below, scratch_folder
 
 _MOST_SECONDS = 600
 _ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +35,9 @@ def make_class_archive(root: Path, archive: Path) -> None:
     """Make the archive of an installation; its older ones go."""
     written = archive.with_suffix(f".{os.getpid()}.new")
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch_below(scratch_folder()) as folder:
             try:
-                _load_classes(root, written, Path(folder))
+                _load_classes(root, written, folder)
             finally:
                 _end_jvm()
         for older in archive.parent.glob(f"{archive.name.partition('-')[0]}-*"):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.durable_files import temporary_name
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.verbs.find.internals.tier.tasks import list_objects
 from remote_records import COPIED, DELETED, DELETING
@@ -325,11 +327,15 @@ def test_a_raw_tier_is_rebuilt_from_headers_alone(
     fill(Warehouse(spark, str(tmp_path / "warehouse")), METADATA_TOPICS, [held])
     options = ("--source", tmp_path / "tier", "--warehouse", tmp_path / "warehouse")
 
+    left = Path(temporary_name(str(target)))  # of a run that was killed
+    left.touch()
+    os.utime(left, (5, 5))
+
     done = _run(
         "tier", *options, "--check", "headers", "--rebuild", target, "--metadata-partitions", 5
     )
 
-    assert done.exit_code == 0
+    assert (done.exit_code, left.exists()) == (0, False)
     added, updated = _read_back(referee, target, partitions=5)
     assert updated["state"] == "COPY_SEGMENT_FINISHED"
     assert (added["start_offset"], added["end_offset"]) == (1597, 3147)

@@ -11,6 +11,7 @@ import pytest
 from kafka_segments.files.storage.durable_files import (
     TEMPORARY,
     name_folder,
+    remove_older_temporaries,
     remove_temporaries,
     temporary_name,
     write_durably,
@@ -132,3 +133,21 @@ def test_temporary_files_are_removed_of_a_folder_or_of_one_name(tmp_path: Path) 
     assert left() == {"t-0.json", ".at-0.json"}
     remove_temporaries(tmp_path)
     assert left() == {"t-0.json"}
+
+
+def test_of_a_file_that_is_whole_what_is_a_day_older_goes(tmp_path: Path) -> None:
+    path = tmp_path / "[x]"
+    path.touch()
+    names = {"old": path, "young": path, "of another": tmp_path / "y"}
+    left = {what: Path(temporary_name(str(of))) for what, of in names.items()}
+    for what, temporary in left.items():
+        temporary.touch()
+        age = 3_600 if what == "young" else 90_000
+        os.utime(temporary, (0, path.stat().st_mtime - age))
+
+    remove_older_temporaries(path)
+
+    assert {what for what, temporary in left.items() if temporary.exists()} == {
+        "young",
+        "of another",
+    }

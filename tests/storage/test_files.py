@@ -9,6 +9,7 @@ from pyarrow import fs
 
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.storage import files
+from kafka_segments.files.storage.durable_files import temporary_name
 from kafka_segments.files.storage.files import (
     Place,
     absolute_uri,
@@ -17,7 +18,7 @@ from kafka_segments.files.storage.files import (
     place,
     read_whole,
 )
-from kafka_segments.files.storage.publishing import publish
+from kafka_segments.files.storage.publishing import publish, publish_page
 
 
 @pytest.mark.parametrize(
@@ -290,6 +291,16 @@ def test_the_file_has_all_its_bytes_before_it_has_its_name(tmp_path, monkeypatch
     assert name.startswith(".x.index.")
     assert name.endswith(".kafka-segments-tmp")
     assert (data, had_name) == (b"12345678", False)
+
+
+def test_what_a_killed_run_left_of_a_page_goes_with_the_next_one(tmp_path):
+    left = Path(temporary_name(str(tmp_path / "page.html")))
+    left.touch()
+    os.utime(left, (5, 5))
+
+    publish_page(place(str(tmp_path / "page.html")), b"<p>")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import ExitStatus, interrupted_status
 from kafka_segments.engine.spark.jvm_end import jvm_end
-from kafka_segments.engine.spark.scratch import scratch_folder
+from kafka_segments.files.storage.scratch import scratch_folder
 
 _LEAVE = ("exit", "quit")
 _HELP = ("help", "?")

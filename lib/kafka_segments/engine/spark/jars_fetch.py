@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +27,7 @@ from kafka_segments.engine.spark.jars import (
 )
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.files.storage.durable_files import name_folder
+from kafka_segments.files.storage.scratch import scratch_below
 
 _LOG = logging.getLogger(__name__)
 _POM = Path(__file__).with_name("pom.xml")
@@ -79,8 +79,8 @@ def fetch_jars(kind: str, folder: Path) -> None:
     sys.stderr.flush()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetched-", dir=folder.parent) as scratch:
-            found = _fetched(kind, Path(scratch))
+        with scratch_below(folder.parent) as scratch:
+            found = _fetched(kind, scratch)
             before = found.with_name("before")  # another process may have fetched them meanwhile
             name_folder(found, folder, replaced=before, is_synced=False)
     except OSError as error:

@@ -26,7 +26,7 @@ from kafka_segments.engine.spark.jvm_lines import JvmLines
 from kafka_segments.engine.spark.jvm_start import NO_START, start_error
 from kafka_segments.engine.spark.memory import heap_ceiling
 from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.engine.spark.scratch import let_jvm_remove, scratch_folder, scratch_settings
+from kafka_segments.engine.spark.scratch import let_jvm_remove, scratch_settings
 from kafka_segments.engine.spark.site_settings import MEANING, WITHOUT_STRANGERS, site_error
 from kafka_segments.engine.spark.surroundings import (
     LOOPBACK,
@@ -35,6 +35,7 @@ from kafka_segments.engine.spark.surroundings import (
     without_strangers,
 )
 from kafka_segments.errors import SparkEndedError
+from kafka_segments.files.storage.scratch import scratch_folder
 
 Settings = dict[str, bool | float | int | str | None]
 _LOGGING = Path(__file__).with_name("log4j2.properties")

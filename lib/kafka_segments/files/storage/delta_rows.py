@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -26,6 +25,7 @@ from kafka_segments.files.storage.delta_log import (
 )
 from kafka_segments.files.storage.files import Place, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.files.storage.scratch import scratch_below, scratch_folder
 
 _MOST_LOG_BYTES = 64 * 1024 * 1024
 # Spark writes timestamps as Parquet's INT96, in which Arrow reads ns.
@@ -63,8 +63,9 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
         with ExitStack() as copies:
             folder = place(uri).path
             if not is_opened_in_place(uri):
-                folder = copies.enter_context(TemporaryDirectory(prefix="kafka-segments-"))
-                _copy_log(uri, needed, Path(folder))
+                copy = copies.enter_context(scratch_below(scratch_folder()))
+                _copy_log(uri, needed, copy)
+                folder = str(copy)
             return DeltaTable(folder)
     except _NOT_TOLD:
         return None

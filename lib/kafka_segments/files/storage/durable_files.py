@@ -22,6 +22,7 @@ from kafka_segments.errors import SetAsideError
 TEMPORARY = ".kafka-segments-tmp"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Codes of the errors of a disk that is full."""
+_DAY_NS = 86_400 * 10**9
 
 
 def temporary_name(path: str) -> str:
@@ -40,10 +41,21 @@ def remove_temporaries(folder: Path, *, name: str | None = None) -> None:
         leftover.unlink()
 
 
-def older_temporaries(folder: Path, *, before_ns: int) -> list[Path]:
-    """Return the temporary files in a folder that nobody has written to since a moment."""
-    found = (path for path in sorted(folder.glob(f".*{TEMPORARY}")) if not path.is_symlink())
+def older_temporaries(folder: Path, *, before_ns: int, name: str | None = None) -> list[Path]:
+    """Return the temporary files in a folder that nobody has written to since a moment.
+
+    ``name``: only those of the file of that name.
+    """
+    pattern = ".*" if name is None else f".{glob.escape(name)}.*"
+    found = (path for path in sorted(folder.glob(f"{pattern}{TEMPORARY}")) if not path.is_symlink())
     return [path for path in found if path.is_file() and path.lstat().st_mtime_ns < before_ns]
+
+
+def remove_older_temporaries(path: Path) -> None:
+    """Remove what killed runs left of a file that is whole now: what is a day older than it."""
+    before_ns = path.stat().st_mtime_ns - _DAY_NS
+    for left in older_temporaries(path.parent, before_ns=before_ns, name=path.name):
+        left.unlink(missing_ok=True)
 
 
 @contextmanager

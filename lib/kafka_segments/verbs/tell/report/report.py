@@ -9,7 +9,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.files.storage.files import place
-from kafka_segments.files.storage.publishing import publish
+from kafka_segments.files.storage.publishing import publish_page
 from kafka_segments.kafka.wire.plain_text import plain
 from kafka_segments.verbs.tell.report import view
 from kafka_segments.verbs.tell.report.cluster import CHANGES_DAYS
@@ -30,7 +30,7 @@ class WrittenPage:
 def print_report(data: ReportData, target: str, output: str = "table") -> None:
     """Write the page to a URI, replacing one that is there, and print where it is."""
     page = render_report(data).encode("utf-8")
-    publish(place(target), page)
+    publish_page(place(target), page)
     if output == "table":
         print_line(f"{target} ({len(page)} bytes)")
     else:

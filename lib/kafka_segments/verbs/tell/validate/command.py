@@ -73,7 +73,7 @@ def _validate(
 ) -> int:
     load_settings(conf, pairs)  # none is needed, but what cannot be meant is said
     from kafka_segments.files.storage.files import absolute_uri, place  # noqa: PLC0415
-    from kafka_segments.files.storage.publishing import publish  # noqa: PLC0415
+    from kafka_segments.files.storage.publishing import publish_page  # noqa: PLC0415
     from kafka_segments.verbs.tell.validate import report  # noqa: PLC0415
     from kafka_segments.verbs.tell.validate.decide.checks import Severity  # noqa: PLC0415
     from kafka_segments.verbs.tell.validate.page import PAGE, render_validation  # noqa: PLC0415
@@ -90,7 +90,7 @@ def _validate(
         page = None
         if validation.docs_folder is not None:
             page = os.path.join(validation.docs_folder, PAGE)
-            publish(place(page), render_validation(validation, root, moment).encode("utf-8"))
+            publish_page(place(page), render_validation(validation, root, moment).encode("utf-8"))
         report.print_summary(
             validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run
         )

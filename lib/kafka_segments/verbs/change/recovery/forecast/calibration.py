@@ -15,7 +15,6 @@ The first three are the CPU time of one thread, which other processes disturb li
 import mmap
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ import numpy as np
 
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.durable_files import sync_folder
+from kafka_segments.files.storage.scratch import scratch_below
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire import header_layout as layout
@@ -63,9 +63,9 @@ def calibrate(folder: Path, costs: Costs) -> Costs:
     """
     byte_ns = _byte_ns()
     try:
-        with tempfile.TemporaryDirectory(prefix="kafka-segments-", dir=folder) as scratch:
-            batch_ns, file_ns = _batch_ns(Path(scratch)), _file_ns(Path(scratch))
-            segment_ms = _quickest_segments(Path(scratch))
+        with scratch_below(folder) as scratch:
+            batch_ns, file_ns = _batch_ns(scratch), _file_ns(scratch)
+            segment_ms = _quickest_segments(scratch)
     except OSError as error:
         raise UsageError(f"--calibrate {folder}: {error.strerror or error}") from None
     return replace(

@@ -26,7 +26,7 @@ from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
-from kafka_segments.files.storage.durable_files import durable_file
+from kafka_segments.files.storage.durable_files import durable_file, remove_older_temporaries
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
 from kafka_segments.verbs.find.internals.tier.decide.lineage import local_logs, with_lineage
@@ -160,6 +160,7 @@ def write_rebuilt(segments: DataFrame, target: Path, *, partitions: int) -> None
     with durable_file(target, size_bytes=None) as file:
         for line in rebuilt_lines(rows, partitions=partitions):
             file.write(f"{line}\n".encode())
+    remove_older_temporaries(target)
 
 
 def partitions_of_topic(spark: SparkSession, warehouse: str) -> int:
