@@ -105,10 +105,10 @@ mutants: setup jars-test ## change single places of what is pure: which changes 
 
 lint: setup ## ruff, mypy --strict, import rules, what the lock files pin
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-	@$(BIN)/python tests/dependency_audit.py
+	@$(BIN)/python tests/support/house/dependency_audit.py
 
 audit: setup ## published advisories about any pinned package fail
-	@$(BIN)/python tests/dependency_audit.py --strict
+	@$(BIN)/python tests/support/house/dependency_audit.py --strict
 
 bench: setup jars-test ## measure beside Kafka's own code, an hour; writes docs/benchmarks.md (SECTIONS=...: only these; BEFORE=revision: that and this one in turn)
 	@$(BIN)/python benchmarks/bench.py $(SECTIONS) $(addprefix --before ,$(BEFORE))
@@ -177,7 +177,7 @@ $(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock
 	@touch $@
 
 messages: setup jars-test ## draw Kafka's message definitions from the JARs in jars/kafka (lib/kafka_segments/kafka/messages/messages.json)
-	@PYTHONPATH=lib:tests $(BIN)/python tests/message_definitions.py
+	@PYTHONPATH=lib:tests $(BIN)/python tests/support/kafka/message_definitions.py
 
 lock: ## renew requirements.lock from pyproject.toml, and Airflow's from airflow_dags/requirements.in
 	@$(BIN)/python -m pip install -q uv

@@ -14,11 +14,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from sections import ROOT, Section
 
-from connect_client import Done, run_verb
-from connect_server import ConnectServer
 from kafka_segments.engine.spark.archive import class_archive
 from kafka_segments.engine.spark.jars import jars_of
 from kafka_segments.engine.spark.session import spark_session
+from support.spark.connect_client import Done, run_verb
+from support.spark.connect_server import ConnectServer
 
 _ROUNDS = 3
 _FIRST = "build, the first"

@@ -6,9 +6,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from sections import BATCHES, GB, ROOT, Section, best, log_directory
 
-from kafka_referee import KAFKA_JARS, QUIET
 from kafka_segments.engine.rows.datasource import register
 from kafka_segments.engine.spark.session import spark_session
+from support.kafka.kafka_referee import KAFKA_JARS, QUIET
 
 
 def bench_dump(*, quick: bool) -> Section:

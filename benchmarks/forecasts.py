@@ -26,11 +26,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from kafka_clients import producer  # noqa: E402
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirForecast  # noqa: E402
 from kafka_segments.verbs.change.recovery.forecast.report import said_of  # noqa: E402
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast  # noqa: E402
-from killed_broker import KilledBroker, start_copy  # noqa: E402
+from support.kafka.kafka_clients import producer  # noqa: E402
+from support.kafka.killed_broker import KilledBroker, start_copy  # noqa: E402
 
 _HOUR_MS = 3_600_000
 _TRANSACTIONS = 20

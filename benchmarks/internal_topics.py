@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from sections import ROOT, SCRATCH, Section, best
 
-from kafka_referee import KAFKA_JARS, QUIET
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.kafka.messages.encoder import encode, write_unsigned_varint
@@ -21,7 +20,8 @@ from kafka_segments.kafka.messages.messages import LAYOUTS
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.find.internals.tasks import InternalReader
-from strategies import v2_batch
+from support.kafka.kafka_referee import KAFKA_JARS, QUIET
+from support.logs.strategies import v2_batch
 
 FIRST_MS = 1_700_000_000_000
 RECORDS_A_BATCH = 20

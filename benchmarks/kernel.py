@@ -11,7 +11,6 @@ import numpy as np
 from numba import njit
 from sections import BATCHES, GB, ROUNDS, SCRATCH, Section, best, log_directory, read_only
 
-from kafka_referee import Referee
 from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
@@ -26,6 +25,7 @@ from segments import (
     v1_wrapper,
     write_segment,
 )
+from support.kafka.kafka_referee import Referee
 
 SHAPES: dict[str, tuple[Callable[[int, int, int], bytes], int]] = {
     **{f"v2, {name}": (batch, batch_bytes) for name, batch_bytes in BATCHES.items()},

@@ -32,12 +32,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 from confluent_kafka import Consumer, KafkaError, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient  # noqa: E402
 
-from crashed_broker import RECORD_BYTES, START_MS, errors, load, recovered, started  # noqa: E402
-from kafka_broker import KafkaBroker  # noqa: E402
-from kafka_clients import WAIT_SECONDS, producer  # noqa: E402
 from kafka_segments.verbs.change.recovery.forecast.report import said_of  # noqa: E402
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast  # noqa: E402
-from killed_broker import KilledBroker  # noqa: E402
+from support.kafka.crashed_broker import RECORD_BYTES, START_MS, errors, load, recovered, started  # noqa: E402
+from support.kafka.kafka_broker import KafkaBroker  # noqa: E402
+from support.kafka.kafka_clients import WAIT_SECONDS, producer  # noqa: E402
+from support.kafka.killed_broker import KilledBroker  # noqa: E402
 
 TOPICS = [f"orders{number}" for number in range(8)]
 _LOADED = re.compile(r"Loaded (\d+) logs in (\d+)ms")

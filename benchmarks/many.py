@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sections import SCRATCH, Section, job, usable_cores
 
-from kafka_referee import Referee
 from segments import write_segment
+from support.kafka.kafka_referee import Referee
 
 _PARTITIONS = 500
 _BATCHES, _BATCH_BYTES = 4, 1024

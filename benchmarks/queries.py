@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section, best
 
-from cookbook import PAGE, questions
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.engine.tables.catalog import RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
+from support.house.cookbook import PAGE, questions
 
 SEGMENTS_A_LOG = 200
 COMMITS = 10

@@ -17,14 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
-from kafka_broker import KafkaBroker
-from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
 from kafka_segments.verbs.find.search.run import search_times
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 
 TOPIC, PARTITIONS, RECORD_BYTES = "bench", 40, 400
 T0, STEP_MS, JITTER_MS = 1_600_000_000_000, 100, 5_000

@@ -25,8 +25,8 @@ from store_reads import measured as measured_reads
 from kafka_segments.engine.sources.list import list_sources
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.files.folders.walk import find_segments
-from s3_gateway import PROGRAM, S3Gateway
 from segments import write_segment
+from support.stores.s3_gateway import PROGRAM, S3Gateway
 
 SERVER = Path(__file__).with_name("s3_server.py")
 BUCKET = "bucket"

@@ -15,7 +15,7 @@ from sections import (
     usable_cores,
 )
 
-from kafka_referee import Referee
+from support.kafka.kafka_referee import Referee
 
 _FILES = 8
 

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-import fresh_session
-from ci import is_ci
-from compiled_rooms import compiled_sources
-from memory_folders import MEMORY, has_plenty
+from support.house.ci import is_ci
+from support.house.compiled_rooms import compiled_sources
+from support.spark import fresh_session
+from support.stores.memory_folders import MEMORY, has_plenty
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_referee import Referee
-    from mini_hdfs import MiniHdfs
-    from object_store import ObjectStore
-    from ready_builds import LentBuild, ReadyBuild
+    from support.kafka.kafka_referee import Referee
+    from support.spark.ready_builds import LentBuild, ReadyBuild
+    from support.stores.mini_hdfs import MiniHdfs
+    from support.stores.object_store import ObjectStore
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("golden")
@@ -175,7 +175,7 @@ def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
     if "seed" not in request.fixturenames:
         yield
         return
-    from small_pieces import small_pieces
+    from support.logs.small_pieces import small_pieces
 
     with small_pieces(random.Random(f"{SEED} {request.node.nodeid}")):
         yield
@@ -234,7 +234,7 @@ def s3_socket() -> Iterator[socket.socket]:
 @pytest.fixture(scope="session")
 def object_store(s3_socket: socket.socket) -> Iterator["ObjectStore"]:
     """An S3 server; each test takes a bucket of its own."""
-    from object_store import ObjectStore
+    from support.stores.object_store import ObjectStore
 
     store = ObjectStore(s3_socket)
     yield store
@@ -244,7 +244,7 @@ def object_store(s3_socket: socket.socket) -> Iterator["ObjectStore"]:
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator["MiniHdfs"]:
     """Hadoop's mini cluster; each test takes a folder of its own."""
-    from mini_hdfs import MiniHdfs
+    from support.stores.mini_hdfs import MiniHdfs
 
     with MiniHdfs(tmp_path_factory.mktemp("hdfs")) as started:
         yield started
@@ -291,8 +291,8 @@ def _warm_up(spark: "SparkSession", folder: Path) -> None:
 
     Else the first test of a session that reads or builds would take as much longer.
     """
-    from stored_builds import build_few
-    from strategies import v2_batch
+    from support.logs.strategies import v2_batch
+    from support.spark.stored_builds import build_few
 
     spark.range(2).repartition(2).mapInArrow(lambda rows: rows, "id long").toArrow()
     (folder / "logs" / "t-0").mkdir(parents=True)
@@ -343,9 +343,9 @@ def asked_few_and_many(
 @pytest.fixture(scope="session")
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Referee"]:
     """One JVM with Kafka's own classes, which has recovered segments once, as our kernel has."""
-    from kafka_referee import Referee
     from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-    from side_by_side import recovered_by_us
+    from support.kafka.kafka_referee import Referee
+    from support.kafka.side_by_side import recovered_by_us
 
     with Referee(scratch=tmp_path_factory.mktemp("referee")) as started:
         partition = started.generate(tmp_path_factory.mktemp("warm-up"), 1)
@@ -384,8 +384,8 @@ def broker_build(
     spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> "ReadyBuild":
     """A build of all of the broker's logs, taken for many rows; no test changes it."""
-    from ready_builds import build_once
-    from stored_builds import build
+    from support.spark.ready_builds import build_once
+    from support.spark.stored_builds import build
 
     folder = tmp_path_factory.mktemp("broker-build")
     return build_once(spark, broker / "logs", folder, build=build)
@@ -396,7 +396,7 @@ def cookbook_warehouse(
     spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The tables of docs/cookbook.md; no test changes them."""
-    from cookbook import sample_warehouse
+    from support.house.cookbook import sample_warehouse
 
     return Path(sample_warehouse(spark, broker, tmp_path_factory.mktemp("cookbook")))
 
@@ -406,7 +406,7 @@ def lent_build(
     spark: "SparkSession", broker: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> "LentBuild":
     """A build of two partitions of the broker, lent to tests that change what it is made of."""
-    from ready_builds import LentBuild, build_once
+    from support.spark.ready_builds import LentBuild, build_once
 
     folder = tmp_path_factory.mktemp("lent-build")
     logs = _copy_two_partitions(broker, folder / "logs")

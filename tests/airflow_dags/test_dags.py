@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local_airflow import Api, LocalAirflow, listening_addresses
+from support.house.local_airflow import Api, LocalAirflow, listening_addresses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from kafka_segments.verbs.tell.validate.checkpoint import CheckResult
 from kafka_segments.verbs.tell.validate.decide.checks import Severity
 from kafka_segments.verbs.tell.validate.report import print_summary
 from kafka_segments.verbs.tell.validate.run import Validation
-from local_airflow import ROOT
+from support.house.local_airflow import ROOT
 
 _SPEC = importlib.util.spec_from_file_location(
     "kafka_segments_ending", ROOT / "airflow_dags" / "kafka_segments_ending.py"

@@ -17,7 +17,7 @@ from kafka_segments.verbs.judge.retention.command import retention
 from kafka_segments.verbs.scan.command import build
 from kafka_segments.verbs.tell.report.command import report
 from kafka_segments.verbs.tell.validate.command import validate
-from local_airflow import PYTHON, ROOT
+from support.house.local_airflow import PYTHON, ROOT
 
 DAY = 86400.0
 TIMEOUTS = dict.fromkeys(("migration", "migration_rollback", "recovery"), 10 * DAY)

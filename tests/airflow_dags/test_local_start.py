@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from local_airflow import PYTHON, ROOT, free_port
+from support.house.local_airflow import PYTHON, ROOT, free_port
 
 # Notes what it is asked for. The API server takes a while until it listens, and loses its first
 # environment, as one that sets its title does; the scheduler leaves a process behind that has a

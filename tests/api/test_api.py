@@ -20,17 +20,16 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-import group_logs
 import kafka_segments
-import metadata_logs
-from cookbook import NOW_MS
-from doc_blocks import DOCS, PageRun, blocks, rewritten, run_page
 from kafka_segments.api import tables as opening
 from kafka_segments.api.internals import OpenInternals
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from support.house.cookbook import NOW_MS
+from support.house.doc_blocks import DOCS, PageRun, blocks, rewritten, run_page
+from support.logs import group_logs, metadata_logs
 
 PAGE = DOCS / "api.md"
 PAGE_TEXT = PAGE.read_text("utf-8")

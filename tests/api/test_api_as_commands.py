@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import kafka_segments
-from connect_client import run_verb
-from cookbook import NOW_MS
 from kafka_segments.console.output import print_rows
 from kafka_segments.engine.choose import few_rows
+from support.house.cookbook import NOW_MS
+from support.spark.connect_client import run_verb
 
 NOW = datetime.fromtimestamp(NOW_MS // 1000, UTC)
 OF_THE_RUN = {"run_id", "decided_at"}

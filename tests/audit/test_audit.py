@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
@@ -19,8 +18,9 @@ from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder
 from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.verbs.scan.scanner import Scanned
-from looks_compared import assert_not_denied
-from strategies import example_e1, gzip_wrapper, v1_message, v2_batch
+from support.kafka.kafka_referee import Referee, RefereeError
+from support.logs.looks_compared import assert_not_denied
+from support.logs.strategies import example_e1, gzip_wrapper, v1_message, v2_batch
 
 Rows = dict[str, dict[str, Any]]
 FULL_INDEX, FULL_TIME_INDEX = 10_485_760, 10_485_756

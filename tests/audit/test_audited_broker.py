@@ -13,11 +13,20 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import kafka_clients as clients
-from kafka_broker import KafkaBroker
 from kafka_segments.cli import cli
-from spoiled_topics import EPOCHS, KINDS, Log, elsewhere
-from spoilt_broker import COMPACTED, OF_SEGMENTS, Lived, Said, live, look, sent, topics
+from support.kafka import kafka_clients as clients
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.spoilt_broker import (
+    COMPACTED,
+    OF_SEGMENTS,
+    Lived,
+    Said,
+    live,
+    look,
+    sent,
+    topics,
+)
+from support.logs.spoiled_topics import EPOCHS, KINDS, Log, elsewhere
 
 pytestmark = pytest.mark.long
 

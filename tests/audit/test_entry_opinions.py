@@ -15,8 +15,8 @@ from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVe
 from kafka_segments.verbs.judge.audit.decide.log_probe import LogProbe
 from kafka_segments.verbs.judge.audit.decide.time_entries import judge_time_entries
 from kafka_segments.verbs.judge.audit.decide.transactions import hold_against_log, judge_txn_index
-from log_reading import batches_of, recovered
-from strategies import gzip_wrapper, transaction_marker, v1_message, v2_batch
+from support.logs.log_reading import batches_of, recovered
+from support.logs.strategies import gzip_wrapper, transaction_marker, v1_message, v2_batch
 
 
 def _facts(log: bytes) -> LogFacts:

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import kafka_clients as clients
-from kafka_broker import KafkaBroker
-from kafka_referee import RefereeError
 from kafka_segments.cli import cli
-from spoiled_topics import EPOCHS, INDEX, TXN_INDEX, Log
-from spoilt_broker import OF_SEGMENTS, sent
+from support.kafka import kafka_clients as clients
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.kafka_referee import RefereeError
+from support.kafka.spoilt_broker import OF_SEGMENTS, sent
+from support.logs.spoiled_topics import EPOCHS, INDEX, TXN_INDEX, Log
 
 pytestmark = pytest.mark.long
 TOO_MANY = 10 * 2**20 + 8

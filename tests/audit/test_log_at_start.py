@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.crc import crc32c
 from kafka_segments.verbs.judge.audit.tasks import AuditScope
 from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder
-from strategies import v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.strategies import v2_batch
 
 EPOCHS = "leader-epoch-checkpoint"
 BASES, END = (0, 10, 20), 30

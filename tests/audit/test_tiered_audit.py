@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions
 from kafka_segments.verbs.judge.audit.tasks_uploads import lone_objects
-from looks_compared import assert_not_denied
-from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
+from support.kafka.kafka_referee import Referee
+from support.logs.looks_compared import assert_not_denied
+from support.stores.tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
 Finding = tuple[str, str, str | None, str]
 SOUND = {"identical", "valid"}

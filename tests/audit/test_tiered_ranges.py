@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.judge.audit.decide.tiered_breaks import decide_breaks
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 COLUMNS = (
     "source string, relative_path string, base_offset long, end_offset long, path string,"

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.files.folders import kinds
 from kafka_segments.verbs.copies.backup.decide.ends import told_moment
 from kafka_segments.verbs.copies.backup.decide.verdicts import only_in_backup
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 NS_A_MS = 1_000_000
 

@@ -18,7 +18,7 @@ from kafka_segments.verbs.copies.backup.decide.ends import (
     judged_ends,
 )
 from kafka_segments.verbs.copies.backup.decide.verdicts import missing_logs
-from log_copies import (
+from support.logs.log_copies import (
     CLOCK_MS,
     Batch,
     LogCopy,
@@ -30,11 +30,11 @@ from log_copies import (
     rolled,
     without,
 )
-from log_folders import write_copies
-from metadata_logs import log_bytes, log_dir, partition, topic
-from object_store import ObjectStore
-from rows_of import rows_of
-from strategies import crc32c
+from support.logs.log_folders import write_copies
+from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
+from support.logs.strategies import crc32c
+from support.spark.rows_of import rows_of
+from support.stores.object_store import ObjectStore
 
 HOUR_MS = 3_600_000
 MOMENT = CLOCK_MS + HOUR_MS

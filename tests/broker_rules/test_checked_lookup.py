@@ -5,14 +5,14 @@ import random
 import numpy as np
 import pytest
 
-from drawn_logs import BASE, Counted, Files, drawn_log, index_files, recovered
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.broker_rules.checked_lookup import CheckedLookup
 from kafka_segments.kafka.index.segment.index_ends import IndexFiles
 from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
-from log_reading import reader_of
-from plain_decoder import PlainRecord, plain_records
+from support.logs.drawn_logs import BASE, Counted, Files, drawn_log, index_files, recovered
+from support.logs.log_reading import reader_of
+from support.model.plain_decoder import PlainRecord, plain_records
 
 MANY = 200  # batches
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.limits import (
     index_limits,
@@ -16,8 +15,9 @@ from kafka_segments.kafka.broker_rules.limits import (
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.settings import Settings
-from log_reading import reader_of
-from strategies import DatedLog, dated_logs, example_e1
+from support.kafka.kafka_referee import Referee
+from support.logs.log_reading import reader_of
+from support.logs.strategies import DatedLog, dated_logs, example_e1
 
 DEFAULT_INTERVAL = 4096
 

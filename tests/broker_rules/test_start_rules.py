@@ -24,7 +24,7 @@ from kafka_segments.kafka.broker_rules.start_rules import RULES
 from kafka_segments.kafka.broker_rules.start_state import NodeFacts
 from kafka_segments.kafka.wire.checkpoints import EpochStart
 from kafka_segments.kafka.wire.names import FolderState
-from start_page import table
+from support.house.start_page import table
 
 DOCS = Path(__file__).parents[2] / "docs" / "start.md"
 META = {"version": "1", "cluster.id": "c", "node.id": "1"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.broker_rules.startup import StartupPlan, lost_by_a_cut, plan_startup
-from strategies import v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.strategies import v2_batch
 
 ROUNDS = int(os.environ.get("REFEREE_PARTITIONS", "60"))
 BASES = (0, 10, 20, 30)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Answer, Referee
 from kafka_segments.kafka.broker_rules.limits import index_limits
 from kafka_segments.kafka.broker_rules.truncation import (
     TruncatedLog,
@@ -16,8 +15,9 @@ from kafka_segments.kafka.broker_rules.truncation import (
 )
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, encode_offset_index
 from kafka_segments.kafka.index.segment.time_index import decode_time_index, encode_time_index
-from log_reading import batches_of, recovered
-from strategies import example_e1, v2_batch
+from support.kafka.kafka_referee import Answer, Referee
+from support.logs.log_reading import batches_of, recovered
+from support.logs.strategies import example_e1, v2_batch
 
 BASE, E1 = example_e1()
 ROUNDS = int(os.environ.get("REFEREE_PARTITIONS", "40"))

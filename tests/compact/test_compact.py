@@ -20,8 +20,8 @@ from kafka_segments.files.storage.kept_files import undo
 from kafka_segments.verbs.change.compact import run
 from kafka_segments.verbs.change.compact.run import CompactOptions, CompactSummary, run_compact
 from kafka_segments.verbs.scan.summary import BuildSummary
-from ready_builds import LentBuild, ReadyBuild
-from stored_builds import build_few, rows_few
+from support.spark.ready_builds import LentBuild, ReadyBuild
+from support.spark.stored_builds import build_few, rows_few
 
 NOW_MS = 1_800_000_000_000
 OF_EACH_KIND = (tables.SEGMENTS, tables.OFFSET_INDEX)

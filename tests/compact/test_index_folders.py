@@ -16,7 +16,7 @@ from kafka_segments.verbs.change.compact.decide.index_folders import (
     segments_by_folder,
 )
 from kafka_segments.verbs.change.compact.run import _partition_folders, _told_if_none
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 
 def _build(index_format: str, *sources: str, index_dir: str = "/idx") -> dict[str, object]:

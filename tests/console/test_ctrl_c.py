@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from processes import MARK, left_in_the_end, living
-from ready_builds import ReadyBuild
-from terminal import CTRL_C, Terminal
+from support.spark.ready_builds import ReadyBuild
+from support.verbs.processes import MARK, left_in_the_end, living
+from support.verbs.terminal import CTRL_C, Terminal
 
 ENDLESS = "SELECT count(hash(" + ", ".join(f"{n}.path" for n in "abcdefgh") + ")) FROM "
 INTERRUPTED = b"kafka-segments: interrupted; what was done is kept, run it again"

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from log_copies import drawn_log, rolled
-from log_folders import write_copies
-from metadata_logs import log_bytes, log_dir, partition, topic
+from support.logs.log_copies import drawn_log, rolled
+from support.logs.log_folders import write_copies
+from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
 
 pytestmark = pytest.mark.usefixtures("few")
 NODES = (1, 2, 3)

@@ -4,11 +4,11 @@ import random
 import struct
 from pathlib import Path
 
-from kafka_referee import Referee
 from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
-from log_copies import CLOCK_MS, LogCopy, compared
-from sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
-from strategies import TRANSACTIONAL, v2_batch, v2_record
+from support.kafka.kafka_referee import Referee
+from support.logs.log_copies import CLOCK_MS, LogCopy, compared
+from support.logs.sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
+from support.logs.strategies import TRANSACTIONAL, v2_batch, v2_record
 
 ROUNDS = 2
 DAY_MS = 86_400_000

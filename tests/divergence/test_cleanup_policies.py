@@ -9,16 +9,16 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
 from kafka_segments.verbs.copies.divergence.policy_options import load_policies
-from log_copies import Batch, rolled
-from log_folders import write_copies
-from metadata_logs import config, log_bytes, log_dir, partition, topic, uuid_text
+from support.logs.log_copies import Batch, rolled
+from support.logs.log_folders import write_copies
+from support.logs.metadata_logs import config, log_bytes, log_dir, partition, topic, uuid_text
+from support.spark.filled_tables import fill
 
 CLUSTER, NOW_MS = "c", 1_000
 DELETED = "Dynamic configs for topic t are:\n  retention.ms=3\n"

@@ -12,7 +12,7 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     Divergence,
     with_quorum_end,
 )
-from log_copies import (
+from support.logs.log_copies import (
     Batch,
     LogCopy,
     compacted,

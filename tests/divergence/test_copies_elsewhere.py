@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from log_copies import CLOCK_MS, Batch, drawn_log, flipped, recompressed, rolled
-from log_folders import write_copies
-from object_store import ObjectStore
-from tiered_objects import put_log, put_segment
+from support.logs.log_copies import CLOCK_MS, Batch, drawn_log, flipped, recompressed, rolled
+from support.logs.log_folders import write_copies
+from support.stores.object_store import ObjectStore
+from support.stores.tiered_objects import put_log, put_segment
 
 OF_RUN = {"run_id", "decided_at"}
 

@@ -8,9 +8,9 @@ import pytest
 from kafka_segments.files.segments.converter import SegmentConverter
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
-from log_copies import LogCopy, compared, flipped
-from log_reading import batches_of, reader_of
-from sound_logs import STYLES, LogSegment, sound_log
+from support.logs.log_copies import LogCopy, compared, flipped
+from support.logs.log_reading import batches_of, reader_of
+from support.logs.sound_logs import STYLES, LogSegment, sound_log
 
 ROUNDS = 10
 

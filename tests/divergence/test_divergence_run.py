@@ -15,8 +15,8 @@ from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import DIVERGENCES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import schema
-from log_copies import Batch, drawn_log, flipped, forked, rolled
-from log_folders import write_copies
+from support.logs.log_copies import Batch, drawn_log, flipped, forked, rolled
+from support.logs.log_folders import write_copies
 
 DEAD_NODE_LAGS = {"behind", "ahead"}
 

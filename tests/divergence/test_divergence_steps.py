@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from log_copies import drawn_log, flipped, rolled, write_copy
-from object_store import ObjectStore
+from support.logs.log_copies import drawn_log, flipped, rolled, write_copy
+from support.stores.object_store import ObjectStore
 
 
 def _run(*arguments: object, output: str = "json") -> tuple[int, list[str], str]:

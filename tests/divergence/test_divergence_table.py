@@ -11,7 +11,7 @@ from kafka_segments.verbs.copies.backup.run import Verified
 from kafka_segments.verbs.copies.divergence.read_copies import ReadCopies
 from kafka_segments.verbs.copies.divergence.report import print_divergence
 from kafka_segments.verbs.copies.divergence.run import Compared
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 _ROWS = (
     "topic string, partition int, row int, from_offset long, until_offset long, kind string,"

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from copy_faults import ALONE, FAULTS, happen
-from faulty_copies import BASES, Drawn, Happened, drawn_case, harmless
 from kafka_segments.verbs.copies.divergence.decide.copies import Divergence
-from log_copies import compared
+from support.logs.copy_faults import ALONE, FAULTS, happen
+from support.logs.faulty_copies import BASES, Drawn, Happened, drawn_case, harmless
+from support.logs.log_copies import compared
 
 FEW, SOME, MANY = 25, 200, 1000
 FROM = int(os.environ.get("DRAWN_FROM", "0"))

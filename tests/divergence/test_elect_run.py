@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from log_copies import Batch, LogCopy, drawn_log, hurt, rolled
-from log_folders import write_copies
-from metadata_logs import CLUSTER, log_bytes, log_dir, partition, topic, uuid_text
+from support.logs.log_copies import Batch, LogCopy, drawn_log, hurt, rolled
+from support.logs.log_folders import write_copies
+from support.logs.metadata_logs import CLUSTER, log_bytes, log_dir, partition, topic, uuid_text
 
 T, STALE, UNNAMED = 1, 9, 0
 

@@ -18,7 +18,7 @@ from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
     Term,
 )
 from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice, Way, advise
-from log_copies import (
+from support.logs.log_copies import (
     HOLES,
     Batch,
     LogCopy,

@@ -13,7 +13,15 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
 )
 from kafka_segments.verbs.copies.divergence.decide.epochs import wrong_epochs
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from log_copies import LogCopy, compared, cut_epochs, drawn_log, epochs_of, forked, rolled
+from support.logs.log_copies import (
+    LogCopy,
+    compared,
+    cut_epochs,
+    drawn_log,
+    epochs_of,
+    forked,
+    rolled,
+)
 
 ROUNDS = 10
 

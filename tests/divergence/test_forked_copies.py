@@ -14,7 +14,7 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     Divergence,
 )
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from log_copies import (
+from support.logs.log_copies import (
     Batch,
     LogCopy,
     compared,

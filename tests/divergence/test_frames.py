@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.copies.divergence.decide.frames import with_segments
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 COPY = "copy string, topic string, partition int"
 

@@ -13,7 +13,7 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     Divergence,
 )
 from kafka_segments.verbs.copies.divergence.decide.keyed import Keyed
-from log_copies import (
+from support.logs.log_copies import (
     HOLES,
     Batch,
     Hole,
@@ -26,7 +26,7 @@ from log_copies import (
     rolled,
     with_hole,
 )
-from plain_compaction import lived
+from support.model.plain_compaction import lived
 
 ROUNDS = 6
 OTHERS = {2: ("a",), 3: ("a", "c")}

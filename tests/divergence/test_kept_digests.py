@@ -13,8 +13,8 @@ from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.schemas import schema
-from log_copies import drawn_log, flipped, rolled
-from log_folders import write_copies
+from support.logs.log_copies import drawn_log, flipped, rolled
+from support.logs.log_folders import write_copies
 
 
 def _run(*arguments: object) -> tuple[int, str, str]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from copy_faults import ALONE, FAULTS, happen
-from faulty_copies import BASES, drawn_case, harmless
 from kafka_segments.verbs.copies.divergence.decide.copies import Divergence
-from log_copies import LogCopy, compared
+from support.logs.copy_faults import ALONE, FAULTS, happen
+from support.logs.faulty_copies import BASES, drawn_case, harmless
+from support.logs.log_copies import LogCopy, compared
 
 FEW, MANY = 5, len(FAULTS)
 FROM = int(os.environ.get("LEFT_OUT_FROM", "0"))

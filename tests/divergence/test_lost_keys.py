@@ -8,8 +8,8 @@ import pytest
 from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind, Divergence
 from kafka_segments.verbs.copies.divergence.decide.keyed import Keyed
 from kafka_segments.verbs.copies.divergence.decide.lost_keys import Lost, Missing, lost_records
-from log_copies import Batch, LogCopy, compared, flipped, forked, recompressed, rolled
-from plain_compaction import Replica, Topic, lived
+from support.logs.log_copies import Batch, LogCopy, compared, flipped, forked, recompressed, rolled
+from support.model.plain_compaction import Replica, Topic, lived
 
 ROUNDS = 25
 NAMES = ["ab", pytest.param("abc", marks=pytest.mark.long)]

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_tools import KafkaTools
-from kraft_cluster import DIRECTORIES, NODES, KraftCluster
-from losing_cluster import (
+from support.kafka.kafka_tools import KafkaTools
+from support.kafka.kraft_cluster import DIRECTORIES, NODES, KraftCluster
+from support.kafka.losing_cluster import (
     ALL,
     ONE,
     Clients,

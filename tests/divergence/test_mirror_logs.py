@@ -15,7 +15,7 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
     pair_with_mirrors,
 )
 from kafka_segments.verbs.copies.divergence.mirror.decide.untold import untold_mirrors
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 pytestmark = pytest.mark.spark
 

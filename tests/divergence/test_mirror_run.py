@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from log_copies import CLOCK_MS, LogCopy, flipped
-from log_folders import write_copies
-from sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
-from strategies import TRANSACTIONAL, v2_batch, v2_record
+from support.logs.log_copies import CLOCK_MS, LogCopy, flipped
+from support.logs.log_folders import write_copies
+from support.logs.sound_logs import ABORT, COMMIT, LZ4, Producer, compressed, marker
+from support.logs.strategies import TRANSACTIONAL, v2_batch, v2_record
 
 Record = tuple[bytes | None, bytes | None]
 PREFIX = "east."

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.copies.divergence.elect.decide.partition_states import partition_states
 from kafka_segments.verbs.copies.divergence.elect.decide.usable_copies import STATE
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 pytestmark = pytest.mark.spark
 

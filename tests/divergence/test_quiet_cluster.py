@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from busy_cluster import CERTAIN, OF_NODES, PROPERTIES, TOPICS, BusyLife
 from kafka_segments.cli import cli
-from kraft_cluster import DIRECTORIES, NODES, KraftCluster
+from support.kafka.busy_cluster import CERTAIN, OF_NODES, PROPERTIES, TOPICS, BusyLife
+from support.kafka.kraft_cluster import DIRECTORIES, NODES, KraftCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 NO_FAULTS = {"equal", "later start", "compaction", "recompressed", "behind"}

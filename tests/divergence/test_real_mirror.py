@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from mirror_maker import PREFIX
+from support.kafka.mirror_maker import PREFIX
 
 pytestmark = pytest.mark.spark
 

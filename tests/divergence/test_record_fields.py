@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
-from log_copies import (
+from support.logs.log_copies import (
     CLOCK_MS,
     Batch,
     LogCopy,
@@ -18,7 +18,7 @@ from log_copies import (
     recompressed,
     rolled,
 )
-from strategies import GZIP
+from support.logs.strategies import GZIP
 
 HOUR_MS = 3_600_000
 pytestmark = pytest.mark.drawn

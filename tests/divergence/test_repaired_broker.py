@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_broker import KafkaBroker
 from kafka_segments.cli import cli
-from log_copies import flipped
-from plain_decoder import plain_records, positions
+from support.kafka.kafka_broker import KafkaBroker
+from support.logs.log_copies import flipped
+from support.model.plain_decoder import plain_records, positions
 
 LOGS = ("ct-none-0", "one-record-batches-0", "txn-0")
 PAGE = 4096

@@ -14,7 +14,7 @@ from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment
 from kafka_segments.verbs.copies.divergence.repair.decide.repairs import Repair, plan_repair
 from kafka_segments.verbs.copies.divergence.repair.repaired_log import NewLog, write_log
-from log_copies import (
+from support.logs.log_copies import (
     CLOCK_MS,
     HOLES,
     Batch,

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from filled_tables import fill
-from kafka_referee import Referee
 from kafka_segments.engine.choose import few_rows, has_few_rows
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS
 from kafka_segments.engine.tables.delta import Warehouse
@@ -21,9 +19,11 @@ from kafka_segments.verbs.find.failover.run import (
     run_restore,
 )
 from kafka_segments.verbs.find.search.log_tables import LogChoice
-from plain_decoder import plain_records
-from stored_builds import build_few
-from strategies import GZIP, v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.strategies import GZIP, v2_batch
+from support.model.plain_decoder import plain_records
+from support.spark.filled_tables import fill
+from support.spark.stored_builds import build_few
 
 HERE, THERE, GROUP = "here", "there", "g"
 NOW_MS = 100_000_000

@@ -11,7 +11,7 @@ from kafka_segments.verbs.find.failover.decide import (
     sum_up_records,
     with_commits_doubt,
 )
-from rows_of import frame
+from support.spark.rows_of import frame
 
 LOG = ("c", 1, "/d", "t", 0)
 COLUMNS = (

@@ -11,7 +11,7 @@ from kafka_segments.verbs.find.forensics.decide import (
     only_of_producers,
     sum_by_producer,
 )
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000

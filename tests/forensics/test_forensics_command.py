@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from strategies import v1_message, v2_batch
+from support.logs.strategies import v1_message, v2_batch
 
 pytestmark = pytest.mark.usefixtures("spark")
 

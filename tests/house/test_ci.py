@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci import skip_but_in_ci
+from support.house.ci import skip_but_in_ci
 
 RUN = Path(__file__).resolve().parents[2] / ".ci" / "run"
 

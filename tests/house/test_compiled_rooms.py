@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compiled_rooms import ROOMS, compiled_sources
 from conftest import LIBRARY
+from support.house.compiled_rooms import ROOMS, compiled_sources
 
 PACKAGE = LIBRARY / "kafka_segments"
 IMPORTED = re.compile(r"^\s*(?:from|import) kafka_segments\.?([\w.]*)", re.MULTILINE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import LIBRARY
-from other_user import USER, give, open_folder, require_other_user, run_as_other
+from support.house.other_user import USER, give, open_folder, require_other_user, run_as_other
 
 SOURCE = """from kafka_segments.compiling import njit
 

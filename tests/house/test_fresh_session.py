@@ -4,10 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-HELPERS = Path(__file__).resolve().parents[1]
+TESTS_ROOT = Path(__file__).resolve().parents[1]
 CONFTEST = """
 import pytest
-import fresh_session
+from support.spark import fresh_session
 
 MADE = []
 
@@ -53,7 +53,7 @@ def test_the_session_of_a_test_that_ran_out_of_time_is_no_other_tests(tmp_path: 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(HELPERS)},
+        env={"PYTHONPATH": str(TESTS_ROOT)},
         capture_output=True,
         text=True,
         check=False,

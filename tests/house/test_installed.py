@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from installed_package import PYTHONS, InstalledPackage, build_wheel
-from stored_builds import files
+from support.house.installed_package import PYTHONS, InstalledPackage, build_wheel
+from support.spark.stored_builds import files
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 NOTEBOOK = """

@@ -147,3 +147,10 @@ def test_the_exceptions_are_of_what_there_is() -> None:
     }
 
     assert OTHERWISE.keys() <= verbs | names | functions
+
+
+def test_what_tests_share_lies_in_rooms() -> None:
+    tests = LIB.parents[1] / "tests"
+
+    assert [path.name for path in tests.glob("*.py")] == ["conftest.py"]
+    assert not list(tests.glob("support/*.py"))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from index_sizes import (
+from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
+from support.logs.index_sizes import (
     GIB,
     EntryCounts,
     bytes_by_the_clock,
@@ -14,7 +15,6 @@ from index_sizes import (
     sizes_by_granularity,
     table,
 )
-from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (DOCS / "index-formats.md").read_text("utf-8")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_referee import Referee
 from kafka_segments.errors import OffsetGoesBackError, OffsetNotFoundError, OffsetOverflowError
 from kafka_segments.kafka.broker_rules.lookups import OffsetsFrom, Seek, seek
 from kafka_segments.kafka.index.formats.every_n_index import (
@@ -19,9 +18,10 @@ from kafka_segments.kafka.index.formats.every_n_index import (
 )
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, lookup_offset
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
-from log_reading import record_times
-from plain_decoder import plain_records
-from strategies import MAX_INT32, DatedLog, dated_logs, example_e1
+from support.kafka.kafka_referee import Referee
+from support.logs.log_reading import record_times
+from support.logs.strategies import MAX_INT32, DatedLog, dated_logs, example_e1
+from support.model.plain_decoder import plain_records
 
 rules = st.sampled_from(EveryNRule)
 

@@ -7,7 +7,6 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from drawn_logs import BASE, INTERVAL, Counted, Files, drawn_log, index_files, recovered
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.index.segment.first_look import FirstLook, FirstLooker
 from kafka_segments.kafka.index.segment.index_ends import IndexFiles, RangedFile
@@ -19,7 +18,16 @@ from kafka_segments.kafka.index.segment.transaction_index import (
     AbortedTransaction,
     encode_transaction_index,
 )
-from strategies import gzip_wrapper, v1_message, v2_batch
+from support.logs.drawn_logs import (
+    BASE,
+    INTERVAL,
+    Counted,
+    Files,
+    drawn_log,
+    index_files,
+    recovered,
+)
+from support.logs.strategies import gzip_wrapper, v1_message, v2_batch
 
 LOOKER = FirstLooker(RecoveryOptions(index_interval_bytes=INTERVAL))
 OF_LOOKS = {"checked_bytes", "first_epoch", "last_epoch", "leader_epochs"}

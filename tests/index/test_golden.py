@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from built_alone import build_alone
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.index.segment import segment_walker
@@ -17,6 +16,7 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
 from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
+from support.logs.built_alone import build_alone
 
 
 def _recover(recoverer: SegmentRecoverer, log: Path) -> SegmentRecovery:

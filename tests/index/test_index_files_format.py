@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.broker_rules import lookups, truncation
 from kafka_segments.kafka.index.segment import offset_index, time_index
-from strategies import MAX_INT32, MAX_INT64
+from support.logs.strategies import MAX_INT32, MAX_INT64
 
 BASE = 1000
 OFFSET_INDEX = bytes.fromhex("00000005 00000125 00000007 0000020d 00000009 00000332")

@@ -5,8 +5,8 @@ import pytest
 
 from kafka_segments.kafka.index.segment.cut_to_base import _WARM_BYTES, _slot
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
-from log_reading import recovered
-from strategies import v1_message
+from support.logs.log_reading import recovered
+from support.logs.strategies import v1_message
 
 ENTRY_BYTES = 8
 WARM = _WARM_BYTES // ENTRY_BYTES

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from built_alone import build_alone
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from strategies import MAX_INT64, crc32c, gzip_wrapper, v0_message, v1_message
+from support.logs.built_alone import build_alone
+from support.logs.strategies import MAX_INT64, crc32c, gzip_wrapper, v0_message, v1_message
 
 MIN_INT64 = -(2**63)
 LONGS = [

@@ -18,8 +18,15 @@ from kafka_segments.kafka.index.formats.kip33_index import (
 )
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.kafka.index.segment.time_index import decode_time_index
-from log_reading import batches_of, recovered
-from strategies import MAX_INT32, DatedLog, dated_logs, example_e1, v0_message, v2_batch
+from support.logs.log_reading import batches_of, recovered
+from support.logs.strategies import (
+    MAX_INT32,
+    DatedLog,
+    dated_logs,
+    example_e1,
+    v0_message,
+    v2_batch,
+)
 
 BASE, E1 = example_e1()
 

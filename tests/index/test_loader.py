@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS, LoadOptions, RecoveryMode
 from kafka_segments.kafka.index.log.producer_state import ProducerState
-from side_by_side import loaded_by_kafka, loaded_by_us
+from support.kafka.kafka_referee import Referee
+from support.kafka.side_by_side import loaded_by_kafka, loaded_by_us
 
 LOGS = int(os.environ.get("REFEREE_LOGS", "24"))
 KINDS = ("v2", "transactions", "mixed", "legacy")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from built_alone import Built, build_alone
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from strategies import CONTROL, TRANSACTIONAL, v2_batch
+from support.logs.built_alone import Built, build_alone
+from support.logs.strategies import CONTROL, TRANSACTIONAL, v2_batch
 
 LOADS = [RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING]
 FIRST = f"{0:020d}"

@@ -2,8 +2,8 @@
 
 from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.wire import batches as wire
-from log_reading import reader_of
-from strategies import v2_batch
+from support.logs.log_reading import reader_of
+from support.logs.strategies import v2_batch
 
 
 def test_headers_of_batches_are_read_however_large_their_records_are() -> None:

@@ -15,8 +15,8 @@ from kafka_segments.kafka.index.formats.minute_index import (
 )
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.kafka.index.segment.time_index import decode_time_index
-from log_reading import batches_of, record_times, recovered
-from strategies import DatedLog, dated_logs
+from support.logs.log_reading import batches_of, record_times, recovered
+from support.logs.strategies import DatedLog, dated_logs
 
 MINUTE = 60_000
 EXAMPLE = [(1000, 60500), (1001, 119999), (1002, 120000), (1003, 61000), (1004, 240010)]

@@ -1,8 +1,8 @@
 """Logs to which something happened, in three modes: what a build leaves of them, and Kafka.
 
 `make test-random` draws 10,000 anew. What differs repeats alone by the seed and the number told:
-``REFEREE_SEED=7 MUTATED_FROM=1234 MUTATED_LOGS=1``, and ``python tests/mutated_logs.py 7 1234
-FOLDER`` writes the log.
+``REFEREE_SEED=7 MUTATED_FROM=1234 MUTATED_LOGS=1``, and ``PYTHONPATH=tests python -m
+support.logs.mutated_logs 7 1234 FOLDER`` writes the log.
 """
 
 import gzip
@@ -16,13 +16,19 @@ from pathlib import Path
 
 import pytest
 
-from great_lengths import says_great_length
-from kafka_referee import Referee
 from kafka_segments.kafka.index.log.loading import RecoveryMode
-from log_builds import built_by_kafka, built_by_us, compared, compared_apart, told_differences
-from mutated_logs import KINDS, draw
-from mutation_case import LogSettings
-from strategies import GZIP, v0_message, v1_message
+from support.kafka.kafka_referee import Referee
+from support.logs.great_lengths import says_great_length
+from support.logs.log_builds import (
+    built_by_kafka,
+    built_by_us,
+    compared,
+    compared_apart,
+    told_differences,
+)
+from support.logs.mutated_logs import KINDS, draw
+from support.logs.mutation_case import LogSettings
+from support.logs.strategies import GZIP, v0_message, v1_message
 
 LOGS = int(os.environ.get("MUTATED_LOGS", str(len(KINDS))))
 FIRST = int(os.environ.get("MUTATED_FROM", "0"))

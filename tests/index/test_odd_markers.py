@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment import segment_walker
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from side_by_side import loaded_by_kafka, loaded_by_us, recovered_by_kafka, recovered_by_us
-from strategies import (
+from support.kafka.kafka_referee import Referee
+from support.kafka.side_by_side import (
+    loaded_by_kafka,
+    loaded_by_us,
+    recovered_by_kafka,
+    recovered_by_us,
+)
+from support.logs.strategies import (
     CONTROL,
     DELETE_HORIZON,
     GZIP,

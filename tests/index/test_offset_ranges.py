@@ -9,9 +9,9 @@ import pytest
 from kafka_segments.kafka.index.segment import offset_ranges as ranges
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES
-from log_reading import batches_of
-from sound_logs import sound_log
-from strategies import empty_batch, v2_batch
+from support.logs.log_reading import batches_of
+from support.logs.sound_logs import sound_log
+from support.logs.strategies import empty_batch, v2_batch
 
 BITS = 4
 

@@ -12,9 +12,9 @@ from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader
 from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
-from log_reading import fetched_of, reader_of
-from sound_logs import STYLES, sound_log
-from strategies import v2_batch
+from support.logs.log_reading import fetched_of, reader_of
+from support.logs.sound_logs import STYLES, sound_log
+from support.logs.strategies import v2_batch
 
 BITS = 4
 

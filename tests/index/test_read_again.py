@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.index.log.loading import RecoveryMode
-from log_builds import differences
-from mutated_logs import MutatedLog
-from mutation_case import DAY_MS, LogSettings, fit_crc, with_field
-from strategies import (
+from support.kafka.kafka_referee import Referee
+from support.logs.log_builds import differences
+from support.logs.mutated_logs import MutatedLog
+from support.logs.mutation_case import DAY_MS, LogSettings, fit_crc, with_field
+from support.logs.strategies import (
     CONTROL,
     GZIP,
     TRANSACTIONAL,

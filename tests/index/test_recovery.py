@@ -19,8 +19,8 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.kafka.index.segment.transaction_index import AbortedTransaction
 from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
-from log_reading import fetched_of, reader_of
-from strategies import (
+from support.logs.log_reading import fetched_of, reader_of
+from support.logs.strategies import (
     CONTROL,
     DELETE_HORIZON,
     GZIP,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.broker_rules.lookups import lookup_timestamp
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, lookup_offset
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import decode_time_index
-from side_by_side import recovered_by_kafka, recovered_by_us
+from support.kafka.kafka_referee import Referee
+from support.kafka.side_by_side import recovered_by_kafka, recovered_by_us
 
 PARTITIONS = int(os.environ.get("REFEREE_PARTITIONS", "150"))
 PARTS = 3  # each has all kinds and intervals, sound and damaged

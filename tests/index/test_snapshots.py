@@ -22,7 +22,7 @@ from kafka_segments.kafka.index.segment.transaction_index import (
     encode_transaction_index,
 )
 from kafka_segments.kafka.wire.checkpoints import EpochStart, parse_leader_epochs
-from strategies import crc32c
+from support.logs.strategies import crc32c
 
 EXAMPLE = ProducerState(
     {

@@ -6,8 +6,8 @@ from kafka_segments.kafka.index.segment import batch_reading as log_end
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.splitting import split_overflowed
-from log_reading import reader_of
-from strategies import v1_message
+from support.logs.log_reading import reader_of
+from support.logs.strategies import v1_message
 
 FAR = 2**33
 INTERVAL = 60  # a message of 35 bytes is indexed if the one before it is not

@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
@@ -16,6 +15,7 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_TOPICS,
 )
 from kafka_segments.engine.tables.delta import Warehouse
+from support.spark.filled_tables import fill
 
 pytestmark = pytest.mark.spark
 

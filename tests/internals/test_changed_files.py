@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from internal_histories import LivingLog, Stamp
-from internal_rows import rows_of_file
 from kafka_segments.engine.choose import has_few_rows
 from kafka_segments.engine.frames.packing import TellLoad
 from kafka_segments.engine.limits import MOST, Load, Work
@@ -21,7 +19,9 @@ from kafka_segments.verbs.find.internals import files, run
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, Reading, run_internals
 from kafka_segments.verbs.find.internals.tasks import read_records
-from strategies import v2_batch
+from support.logs.internal_histories import LivingLog, Stamp
+from support.logs.internal_rows import rows_of_file
+from support.logs.strategies import v2_batch
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cluster_disks import internal_files
-from internal_rows import rows_of_file
 from kafka_segments.verbs.find.internals.decide.rows import TORN
-from plain_decoder import positions
+from support.kafka.cluster_disks import internal_files
+from support.logs.internal_rows import rows_of_file
+from support.model.plain_decoder import positions
 
 CUTS_A_FILE = int(os.environ.get("CUTS_A_FILE", "6"))
 FILES_A_TOPIC = int(os.environ.get("CUT_FILES", "2"))

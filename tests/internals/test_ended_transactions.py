@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_broker import KafkaBroker
-from kafka_clients import (
+from kafka_segments.cli import cli
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.kafka_clients import (
     Sent,
     admin_client,
     consumer,
@@ -22,8 +23,7 @@ from kafka_clients import (
     read,
     send,
 )
-from kafka_segments.cli import cli
-from kafka_tools import KafkaTools
+from support.kafka.kafka_tools import KafkaTools
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

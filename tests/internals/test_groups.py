@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
-import group_logs as made
-from internal_rows import internal_frame, rows_of_log
-from kafka_referee import Referee
 from kafka_segments.cli import cli
 from kafka_segments.kafka.broker_rules.group_records import group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
-from plain_decoder import plain_records
+from support.kafka.kafka_referee import Referee
+from support.logs import group_logs as made
+from support.logs.internal_rows import internal_frame, rows_of_log
+from support.model.plain_decoder import plain_records
 
 Rows = list[dict[str, Any]]
 KEY, VALUE = made.commit_key("g"), made.commit_value(5)

@@ -15,7 +15,7 @@ from kafka_segments.verbs.find.internals.decide.history_start import (
     choose_start,
     runs_of,
 )
-from rows_of import frame
+from support.spark.rows_of import frame
 
 RECORDS = (
     "is_snapshot boolean, file string, row long, offset long, timestamp_ms long, kind string,"

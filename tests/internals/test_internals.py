@@ -9,8 +9,6 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import metadata_logs as made
-from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.console.not_known import noting
 from kafka_segments.engine.tables import catalog as tables
@@ -22,8 +20,10 @@ from kafka_segments.settings import Settings
 from kafka_segments.verbs.find.internals.decide.changes import later_begins
 from kafka_segments.verbs.find.internals.decide.rows import begins_and_ends
 from kafka_segments.verbs.judge.retention.command_options import load_configs
-from rows_of import rows_of
-from strategies import v2_batch
+from support.logs import metadata_logs as made
+from support.logs.strategies import v2_batch
+from support.spark.filled_tables import fill
+from support.spark.rows_of import rows_of
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.find.internals.tier.decide.lineage import local_logs, with_lineage
-from rows_of import frame, rows_of
+from support.spark.rows_of import frame, rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
 

@@ -12,7 +12,15 @@ import pytest
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
-from cluster_disks import (
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.kafka.index.log.producer_state import NO_EPOCH
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.verbs.find.internals.decide.rows import state_at
+from kafka_segments.verbs.find.internals.files import Origin
+from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
+from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from support.kafka.cluster_disks import (
     NAMES,
     as_admin_describes,
     assert_equal_image,
@@ -23,16 +31,8 @@ from cluster_disks import (
     metadata_rows,
     producers_of,
 )
-from kafka_referee import Referee
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.kafka.index.log.producer_state import NO_EPOCH
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
-from kafka_segments.verbs.find.internals.decide.rows import state_at
-from kafka_segments.verbs.find.internals.files import Origin
-from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
-from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
-from kraft_cluster import let_live
+from support.kafka.kafka_referee import Referee
+from support.kafka.kraft_cluster import let_live
 
 Rows = list[dict[str, Any]]
 

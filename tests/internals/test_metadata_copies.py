@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import metadata_logs as made
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS
 from kafka_segments.engine.tables.delta import Warehouse
@@ -15,6 +14,7 @@ from kafka_segments.engine.tables.metadata_in_tables import metadata_problems
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.quorum import parse_quorum_state
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from support.logs import metadata_logs as made
 
 pytestmark = pytest.mark.spark
 KNOWN = [made.topic("t", 1), made.config("t", "retention.ms", "9")]

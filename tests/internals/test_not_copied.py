@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.find.internals.tier.decide.tier import STATES, not_copied, tiered_topics
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
 

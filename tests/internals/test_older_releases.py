@@ -12,15 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cluster_disks import (
-    as_admin_describes,
-    assert_equal_image,
-    comparable,
-    kafka_images,
-    metadata_rows,
-)
-from internal_rows import internal_frame, rows_of_file, rows_of_log
-from kafka_referee import Referee
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
 from kafka_segments.engine.tables.metadata_in_tables import clusters_with_metadata
@@ -40,6 +31,15 @@ from kafka_segments.verbs.find.internals.groups.decide.groups import (
 )
 from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from support.kafka.cluster_disks import (
+    as_admin_describes,
+    assert_equal_image,
+    comparable,
+    kafka_images,
+    metadata_rows,
+)
+from support.kafka.kafka_referee import Referee
+from support.logs.internal_rows import internal_frame, rows_of_file, rows_of_log
 
 RELEASES = ("2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1", "3.9.1")
 WITH_KRAFT = RELEASES[1:]

@@ -18,10 +18,10 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 
-from doc_blocks import DOCS, blocks
-from kafka_broker import KafkaBroker
-from kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 from kafka_segments.cli import cli
+from support.house.doc_blocks import DOCS, blocks
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.kafka_clients import Sent, admin_client, create, list_offsets, producer, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -13,9 +13,6 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 import kafka_segments
-import remote_records as made
-from filled_tables import fill
-from kafka_referee import Referee
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
@@ -29,9 +26,12 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.durable_files import temporary_name
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.verbs.find.internals.tier.tasks import list_objects
-from remote_records import COPIED, DELETED, DELETING
-from strategies import v2_batch
-from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
+from support.kafka.kafka_referee import Referee
+from support.logs import remote_records as made
+from support.logs.remote_records import COPIED, DELETED, DELETING
+from support.logs.strategies import v2_batch
+from support.spark.filled_tables import fill
+from support.stores.tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
 
 pytestmark = pytest.mark.spark
 

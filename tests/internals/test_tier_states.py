@@ -10,8 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cluster_disks import internal_files
-from kafka_referee import Answer, Referee
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, decode_internal
 from kafka_segments.verbs.find.internals.tasks import decode_row
 from kafka_segments.verbs.find.internals.tier.decide.lineage import (
@@ -26,8 +24,9 @@ from kafka_segments.verbs.find.internals.tier.decide.tier import (
     hold_against_objects,
     records_that_count,
 )
-from plain_decoder import plain_records
-from remote_records import (
+from support.kafka.cluster_disks import internal_files
+from support.kafka.kafka_referee import Answer, Referee
+from support.logs.remote_records import (
     COPIED,
     COPYING,
     DELETED,
@@ -37,8 +36,9 @@ from remote_records import (
     segment_id,
     updated,
 )
-from rows_of import rows_of
-from tiered_objects import TOPIC_ID
+from support.model.plain_decoder import plain_records
+from support.spark.rows_of import rows_of
+from support.stores.tiered_objects import TOPIC_ID
 
 pytestmark = pytest.mark.spark
 

@@ -30,9 +30,9 @@ from kafka_segments.verbs.find.internals.transactions.run import (
     run_transactions,
 )
 from kafka_segments.verbs.find.search.log_tables import LogChoice
-from plain_decoder import plain_records
-from rows_of import rows_of
-from stored_builds import build
+from support.model.plain_decoder import plain_records
+from support.spark.rows_of import rows_of
+from support.spark.stored_builds import build
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
@@ -18,6 +17,7 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
+from support.spark.filled_tables import fill
 
 pytestmark = pytest.mark.spark
 

@@ -9,14 +9,14 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from kafka_referee import Referee
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.find.lag.decide.commits import decide_lag
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
 from kafka_segments.verbs.find.search.log_tables import LogChoice
-from stored_builds import build_few
-from strategies import CONTROL, TRANSACTIONAL, v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.strategies import CONTROL, TRANSACTIONAL, v2_batch
+from support.spark.stored_builds import build_few
 
 NOW_MS = 10_000
 COMMIT_MARKER, ABORT_MARKER = bytes.fromhex("00000001"), bytes.fromhex("00000000")

@@ -13,7 +13,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     made_later,
     of_groups,
 )
-from rows_of import frame, rows_of
+from support.spark.rows_of import frame, rows_of
 
 AT_MS = 1_000
 COMMIT = (

@@ -11,8 +11,6 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from cluster_disks import metadata_rows
-from internal_rows import internal_frame, rows_of_log
 from kafka_segments.cli import cli
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.files import Origin
@@ -23,8 +21,10 @@ from kafka_segments.verbs.find.lag.decide.share import (
     with_log_ends,
     with_topic_names,
 )
-from rows_of import rows_of
-from stored_builds import build
+from support.kafka.cluster_disks import metadata_rows
+from support.logs.internal_rows import internal_frame, rows_of_log
+from support.spark.rows_of import rows_of
+from support.spark.stored_builds import build
 
 pytestmark = pytest.mark.spark
 

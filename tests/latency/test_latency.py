@@ -13,8 +13,8 @@ from kafka_segments.engine.choose import has_few_rows
 from kafka_segments.engine.limits import Load
 from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency
 from kafka_segments.verbs.find.search.log_tables import LogChoice
-from stored_builds import build_few
-from strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
+from support.logs.strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
+from support.spark.stored_builds import build_few
 
 HOUR_MS = 3_600_000
 

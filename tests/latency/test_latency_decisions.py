@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from kafka_segments.verbs.find.latency.decide import decide_latency, only_stamped, only_wrapped
-from rows_of import frame
+from support.spark.rows_of import frame
 
 HOUR_MS = 3_600_000
 BATCH = (

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_referee import Referee
 from kafka_segments.kafka.broker_rules.consumer_groups import group_partition
 from kafka_segments.kafka.messages.layout import ZERO_UUID
 from kafka_segments.kafka.messages.records import decode_commit
+from support.kafka.kafka_referee import Referee
 
 KEY = bytes.fromhex("0001 0001 67 0001 74 00000003")
 TIME = "0000000000002328"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.errors import CorruptMessageError
 from kafka_segments.kafka.messages.decoder import decode_from
 from kafka_segments.kafka.messages.encoder import encode
@@ -16,8 +15,9 @@ from kafka_segments.kafka.messages.layout import Layout
 from kafka_segments.kafka.messages.messages import LAYOUTS
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
-from spoiled_bytes import spoil
-from strategies import v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.spoiled_bytes import spoil
+from support.logs.strategies import v2_batch
 
 DRAWN = 200
 OF_SUBSCRIPTION = LAYOUTS["ConsumerProtocolSubscription"]

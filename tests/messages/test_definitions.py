@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import KAFKA_JARS, Referee
 from kafka_segments.kafka.messages import control
 from kafka_segments.kafka.messages.json_form import json_text
 from kafka_segments.kafka.messages.messages import LAYOUTS
-from message_definitions import DRAWN, drawn, text_of
+from support.kafka.kafka_referee import KAFKA_JARS, Referee
+from support.kafka.message_definitions import DRAWN, drawn, text_of
 
 pytestmark = pytest.mark.referee  # needs Kafka's JARs
 RELEASES = sorted(path for path in KAFKA_JARS.with_name("releases").glob("*") if path.is_dir())

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.errors import CorruptMessageError
 from kafka_segments.kafka.messages.encoder import encode, write_unsigned_varint
 from kafka_segments.kafka.messages.messages import LAYOUTS
 from kafka_segments.kafka.messages.remote_log_topic import metadata_partition
 from kafka_segments.kafka.messages.values import read_unsigned_varint
-from remote_records import added, updated
-from tiered_objects import TOPIC_ID
+from support.kafka.kafka_referee import Referee
+from support.logs.remote_records import added, updated
+from support.stores.tiered_objects import TOPIC_ID
 
 
 def test_a_value_that_its_field_cannot_hold_is_refused() -> None:

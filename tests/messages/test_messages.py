@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import Answer, Referee
 from kafka_segments.errors import CorruptMessageError
 from kafka_segments.kafka.messages import control, messages
 from kafka_segments.kafka.messages.decoder import decode_from
@@ -22,7 +21,8 @@ from kafka_segments.kafka.messages.records import (
     decode_internal,
 )
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
-from spoiled_bytes import spoil
+from support.kafka.kafka_referee import Answer, Referee
+from support.logs.spoiled_bytes import spoil
 
 ROUNDS = 40
 SPOILED_ROUNDS = 20

@@ -17,7 +17,7 @@ from kafka_segments.verbs.change.migrate.segment_proof import SegmentProver
 from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
 from kafka_segments.verbs.change.migrate.segment_survey import SegmentSurveyor
 from kafka_segments.verbs.change.migrate.staged_log import StagedLog
-from killed_staging import planned
+from support.verbs.killed_staging import planned
 
 REFEREE_NOW_MS = 1_700_003_600_000
 NOT_LOADED = {"ok-base-offset-not-in-crc", "v2-offsets-go-back"}

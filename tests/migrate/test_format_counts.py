@@ -4,8 +4,15 @@ import pytest
 
 from kafka_segments.errors import FileChangedError
 from kafka_segments.verbs.change.migrate.format_counter import FormatCount, FormatCounter
-from log_reading import reader_of
-from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
+from support.logs.log_reading import reader_of
+from support.logs.strategies import (
+    GZIP,
+    LOG_APPEND_TIME,
+    gzip_wrapper,
+    v0_message,
+    v1_message,
+    v2_batch,
+)
 
 PLAIN = v0_message(0, None, b"a")
 APPENDED = v1_message(1, 5, None, b"b", attributes=LOG_APPEND_TIME)

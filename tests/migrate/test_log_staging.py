@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import killed_staging
 from kafka_segments.errors import NoSpaceError, SetAsideError
 from kafka_segments.files.storage import space
 from kafka_segments.files.storage.durable_files import TEMPORARY, free_bytes
@@ -19,7 +18,8 @@ from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.staged_log import StagedLog, log_state, put_in_place
-from killed_staging import planned, stage
+from support.verbs import killed_staging
+from support.verbs.killed_staging import planned, stage
 
 MTIME_NS = 1_400_000_000_123_456_789
 

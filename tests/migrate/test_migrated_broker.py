@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import Row, SparkSession
 
-from kafka_broker import KafkaBroker
-from kafka_referee import Referee
 from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, parse_partition_metadata
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
 from kafka_segments.verbs.change.migrate.run_steps import Migration
-from plain_decoder import PlainRecord, plain_records
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.kafka_referee import Referee
+from support.model.plain_decoder import PlainRecord, plain_records
 
 GOLDEN = ("v0-multi-segment", "v0-gzip", "v1-lz4-createtime", "v1-gzip-logappendtime")
 GENERATED = {"legacy": 2, "mixed": 2}

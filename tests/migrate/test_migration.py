@@ -20,7 +20,7 @@ from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
 from kafka_segments.verbs.change.migrate.run_steps import Migration
 from kafka_segments.verbs.change.migrate.status import status_without_spark
-from plain_decoder import PlainRecord, plain_records
+from support.model.plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789
 NOW_MS = 1_795_000_000_000

@@ -20,7 +20,7 @@ from kafka_segments.verbs.change.migrate.decide.steps import (
     with_refusals,
 )
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-from rows_of import frame
+from support.spark.rows_of import frame
 
 KEEP, INDEXES, CONVERT, CUT, REFUSE = (action.value for action in SegmentAction)
 SEGMENTS = (

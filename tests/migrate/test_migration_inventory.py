@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 
-import metadata_logs as made
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
@@ -30,8 +29,16 @@ from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
 from kafka_segments.verbs.judge.retention.run import RetentionOptions
-from stored_builds import build_few
-from strategies import GZIP, LOG_APPEND_TIME, gzip_wrapper, v0_message, v1_message, v2_batch
+from support.logs import metadata_logs as made
+from support.logs.strategies import (
+    GZIP,
+    LOG_APPEND_TIME,
+    gzip_wrapper,
+    v0_message,
+    v1_message,
+    v2_batch,
+)
+from support.spark.stored_builds import build_few
 
 NOW_MS = 2_000_000_000_000
 DAY_MS = 86_400_000

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import metadata_logs as made
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.metadata_topics import read_metadata_topics
 from kafka_segments.verbs.change.migrate.decide.assignment import with_assignment
-from rows_of import rows_of
-from strategies import v2_batch
+from support.logs import metadata_logs as made
+from support.logs.strategies import v2_batch
+from support.spark.rows_of import rows_of
 
 pytestmark = pytest.mark.spark
 

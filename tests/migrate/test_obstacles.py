@@ -6,7 +6,7 @@ from kafka_segments.engine.sources.list import LISTED
 from kafka_segments.files.folders import kinds
 from kafka_segments.verbs.change.migrate.decide import obstacles
 from kafka_segments.verbs.change.migrate.decide.listing import segments_of_listing, with_topic_ids
-from rows_of import frame, rows_of
+from support.spark.rows_of import frame, rows_of
 
 
 def _codes(found: DataFrame) -> dict[str, tuple[bool, int, str]]:

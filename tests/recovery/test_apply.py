@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-import full_disk_kit
-import killed_kit
-from ci import OWN_MOUNTS, require_own_mounts, skip_but_in_ci
 from conftest import ROOT
-from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import points_of
 from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
-from killed_kit import state_of
-from recovery_kits import NOW_MS, crashed_log, made_kit
+from support.house.ci import OWN_MOUNTS, require_own_mounts, skip_but_in_ci
+from support.kafka.kafka_referee import Referee
+from support.stores import full_disk_kit
+from support.verbs import killed_kit
+from support.verbs.killed_kit import state_of
+from support.verbs.recovery_kits import NOW_MS, crashed_log, made_kit
 
 CHANGES = (128, 48)
 """How many changes of the file system an apply and a rollback of one log make."""

@@ -12,7 +12,7 @@ from kafka_segments.verbs.change.recovery.forecast.run import (
     ForecastOptions,
     run_forecast,
 )
-from killed_broker import Load, Start, kill_under_load, start_copy, started
+from support.kafka.killed_broker import Load, Start, kill_under_load, start_copy, started
 
 pytestmark = pytest.mark.slow
 WRITTEN_BYTES = 40_000_000

@@ -20,9 +20,9 @@ from kafka_segments.verbs.change.recovery.forecast.run import (
     run_forecast,
 )
 from kafka_segments.verbs.change.recovery.forecast.run_tables import run_forecast_tables
-from ready_builds import ReadyBuild
-from recovery_kits import flip
-from stored_builds import build_few
+from support.spark.ready_builds import ReadyBuild
+from support.spark.stored_builds import build_few
+from support.verbs.recovery_kits import flip
 
 _KEYS = "cluster string, broker_id int, log_dir string"
 _LOG = f"{_KEYS}, topic string, partition int"

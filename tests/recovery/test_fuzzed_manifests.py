@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from drawn_manifests import digests_below, put_link, sha256, spoil_manifest
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
-from killed_kit import State, assert_same, state_of
-from recovery_kits import crashed_log, made_kit
+from support.verbs.drawn_manifests import digests_below, put_link, sha256, spoil_manifest
+from support.verbs.killed_kit import State, assert_same, state_of
+from support.verbs.recovery_kits import crashed_log, made_kit
 
 DRAWN = int(os.environ.get("FUZZ_ROUNDS", "30"))
 TORN = (500).to_bytes(8, "big") + (4000).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(100)

@@ -23,7 +23,7 @@ from kafka_segments.verbs.change.recovery.kit.run import (
     run_kit,
 )
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState
-from recovery_kits import METADATA, NOW_MS, crashed_log, flip, kit_options, made_kit
+from support.verbs.recovery_kits import METADATA, NOW_MS, crashed_log, flip, kit_options, made_kit
 
 CASE = "v2-txn-interleaved-multi-segment"
 

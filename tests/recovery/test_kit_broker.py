@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from crashed_broker import (
+from kafka_segments.cli import cli
+from kafka_segments.errors import SetAsideError
+from kafka_segments.files.storage.folder_lock import held_lock
+from kafka_segments.kafka.wire.checkpoints import LOCK
+from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
+from support.kafka.crashed_broker import (
     MEGABYTES,
     REFUSED,
     answers,
@@ -17,12 +22,7 @@ from crashed_broker import (
     recovered,
     started,
 )
-from kafka_referee import RefereeError
-from kafka_segments.cli import cli
-from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.folder_lock import held_lock
-from kafka_segments.kafka.wire.checkpoints import LOCK
-from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
+from support.kafka.kafka_referee import RefereeError
 
 pytestmark = [pytest.mark.slow, pytest.mark.referee]
 TOPICS = list(MEGABYTES)

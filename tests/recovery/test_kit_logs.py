@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kafka_referee import Referee, RefereeError
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.checkpoints import (
     LOG_START_OFFSET,
@@ -20,8 +19,9 @@ from kafka_segments.verbs.change.recovery.kit.fold import FoldSettings
 from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
 from kafka_segments.verbs.change.recovery.kit.run import KitOptions, read_in_threads, run_kit
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState, LogKit
-from mutated_logs import KINDS, MutatedLog, draw
-from recovery_kits import EXPIRATION_MS, METADATA
+from support.kafka.kafka_referee import Referee, RefereeError
+from support.logs.mutated_logs import KINDS, MutatedLog, draw
+from support.verbs.recovery_kits import EXPIRATION_MS, METADATA
 
 LOGS = int(os.environ.get("MUTATED_LOGS", str(len(KINDS))))
 FIRST = int(os.environ.get("MUTATED_FROM", "0"))

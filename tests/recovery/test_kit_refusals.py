@@ -9,7 +9,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState
-from recovery_kits import crashed_log, made_kit
+from support.verbs.recovery_kits import crashed_log, made_kit
 
 REFUSED = {
     "v2-offsets-go-back": "offset 2 after offset 616",

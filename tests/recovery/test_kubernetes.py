@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from conftest import LIBRARY, ROOT
-from other_user import give, open_folder, require_other_user, run_as_other
-from recovery_kits import crashed_log
+from support.house.other_user import give, open_folder, require_other_user, run_as_other
+from support.verbs.recovery_kits import crashed_log
 
 pytestmark = pytest.mark.long  # all is compiled anew
 CASE = "v2-txn-interleaved-multi-segment"

@@ -8,7 +8,6 @@ import random
 import shutil
 from pathlib import Path
 
-from kafka_referee import Referee
 from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.wire.names import FolderState, file_name
@@ -16,7 +15,8 @@ from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_
 from kafka_segments.verbs.change.recovery.forecast.producer_search import has_producers
 from kafka_segments.verbs.change.recovery.last_end import read_last_end
 from kafka_segments.verbs.change.recovery.producer_snapshots import by_sound_snapshots
-from strategies import v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.strategies import v2_batch
 
 BASES, A_SEGMENT = (0, 10, 20, 30, 40), 10
 END = BASES[-1] + A_SEGMENT

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.broker_rules.start_node import NodeStart
@@ -15,6 +14,7 @@ from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 from kafka_segments.kafka.wire.names import file_name
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
+from support.kafka.kafka_referee import Referee
 
 IN_B, OF_TWO_SEGMENTS = "orders-0", "__share_group_state-1"
 ZEROS = 4096

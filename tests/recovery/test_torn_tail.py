@@ -9,7 +9,7 @@ from kafka_segments.kafka.wire.header_layout import HEADER_BYTES, RECORD_COUNT
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.change.recovery import torn_tail
 from kafka_segments.verbs.change.recovery.torn_tail import Tail, read_tail, records_told
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
 
 RECORDS = [(1_700_000_000_000, b"key", b"value" * 20)] * 3
 FIRST, SECOND, THIRD = (v2_batch(offset, RECORDS) for offset in (100, 103, 106))

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import pytest
 
-from framings import framings
-from kafka_referee import KAFKA_JARS, REPOSITORY
 from kafka_segments.kafka.broker_rules.record_lookups import record_lookup
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
-from log_reading import reader_of
-from spoiled_topics import KINDS, Log
-from strategies import v2_batch, v2_record
+from support.kafka.kafka_referee import KAFKA_JARS, REPOSITORY
+from support.logs.framings import framings
+from support.logs.log_reading import reader_of
+from support.logs.spoiled_topics import KINDS, Log
+from support.logs.strategies import v2_batch, v2_record
 
 pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).parent / "ReleaseAnswers.java"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from ci import skip_but_in_ci
 from kafka_segments.verbs.tell.report.report import render_report
-from wide_report import PARTITIONS, few_partitions, wide_report
+from support.house.ci import skip_but_in_ci
+from support.verbs.wide_report import PARTITIONS, few_partitions, wide_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MEASURED = Path(__file__).with_name("measured_page.html").read_text("utf-8")

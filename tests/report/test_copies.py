@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from filled_tables import fill
 from kafka_segments.engine.tables.catalog import DIVERGENCES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.tell.report.copies import CopyFacts, copy_maps, gather_copies
+from support.spark.filled_tables import fill
 
 OLD, NEW = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
 

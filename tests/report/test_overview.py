@@ -8,7 +8,7 @@ from kafka_segments.verbs.tell.report.decide.overview import (
     sum_by_bin,
     summarize_logs,
 )
-from rows_of import LOG, frame, rows_of
+from support.spark.rows_of import LOG, frame, rows_of
 
 NOW_MS = 1_000
 SEGMENTS = (

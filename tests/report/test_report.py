@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from filled_tables import fill
 from kafka_segments.console.not_known import noting
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import (
@@ -32,6 +31,7 @@ from kafka_segments.verbs.tell.report.crash import Crash, crashes_of
 from kafka_segments.verbs.tell.report.forecast import forecast_disk
 from kafka_segments.verbs.tell.report.report import print_report, render_report
 from kafka_segments.verbs.tell.report.run import ReportData, ReportLimits, ReportOptions, run_report
+from support.spark.filled_tables import fill
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000

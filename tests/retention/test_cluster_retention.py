@@ -16,8 +16,8 @@ from kafka_segments.verbs.judge.retention.command_options import retention_optio
 from kafka_segments.verbs.judge.retention.run import run_retention
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
-from kraft_cluster import DIRECTORIES, NODES, ClusterClient, KraftCluster
-from plain_retention import HOUR_MS
+from support.kafka.kraft_cluster import DIRECTORIES, NODES, ClusterClient, KraftCluster
+from support.model.plain_retention import HOUR_MS
 
 DAY_MS = 24 * HOUR_MS
 NO_END = str(2**63 - 1)

@@ -36,9 +36,9 @@ from kafka_segments.verbs.judge.retention.run_plan import (
     run_plan,
     run_rollback,
 )
-from plain_retention import HOUR_MS, NOW_MS
-from rows_of import rows_of
-from stored_builds import build_few
+from support.model.plain_retention import HOUR_MS, NOW_MS
+from support.spark.rows_of import rows_of
+from support.spark.stored_builds import build_few
 
 pytestmark = pytest.mark.usefixtures("few")
 

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_referee import Referee
 from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
-from plain_retention import (
+from support.kafka.kafka_referee import Referee
+from support.model.plain_retention import (
     NOW_MS,
     Log,
     Segment,
@@ -21,7 +21,7 @@ from plain_retention import (
     rolled_by_size_then_gone_by_time,
     run_retention,
 )
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 LOGS = int(os.environ.get("REFEREE_LOGS", "200"))
 PARTS = 4

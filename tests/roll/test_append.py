@@ -10,7 +10,7 @@ from kafka_segments.verbs.judge.roll.decide.append import (
     with_append,
     with_built_interval,
 )
-from rows_of import frame
+from support.spark.rows_of import frame
 
 NOW_MS, MTIME_MS = 1_000, 400
 

@@ -6,7 +6,7 @@ import pytest
 
 from kafka_segments.verbs.judge.roll.decide.rules import IndexSource
 from kafka_segments.verbs.judge.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
 
 BATCHES = [v2_batch(n, [(1000 + n, None, bytes(200))]) for n in range(20)]
 OFFSETS, TIMES = 6, 7  # as recovery counts with an interval of 600 bytes: every third batch

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.judge.roll.decide.recut import compare_cuts
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 INTERVAL = 300
 GRID = [

@@ -16,8 +16,8 @@ from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import ROLL_DECISIONS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import schema
-from plain_decoder import positions
-from ready_builds import ReadyBuild
+from support.model.plain_decoder import positions
+from support.spark.ready_builds import ReadyBuild
 
 pytestmark = pytest.mark.spark
 

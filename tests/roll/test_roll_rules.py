@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from kafka_referee import Referee
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.judge.roll.decide.rolls import decide_rolls
 from kafka_segments.verbs.judge.roll.decide.rules import RollRules
-from plain_rolls import (
+from support.kafka.kafka_referee import Referee
+from support.model.plain_rolls import (
     COLUMNS,
     LONG_MAX,
     NOW_MS,
@@ -23,7 +23,7 @@ from plain_rolls import (
     max_segment_ms,
     rules_that_hold,
 )
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 PARTITIONS = int(os.environ.get("ROLL_PARTITIONS", "8"))
 CASES = int(os.environ.get("ROLL_CASES", "40"))

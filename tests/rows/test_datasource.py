@@ -12,8 +12,8 @@ from pyspark.testing import assertSchemaEqual
 
 from kafka_segments.engine.rows.datasource import register
 from kafka_segments.engine.tables.schemas import schema
-from plain_decoder import plain_records, positions
-from strategies import v0_message, v2_batch
+from support.logs.strategies import v0_message, v2_batch
+from support.model.plain_decoder import plain_records, positions
 
 Load = Callable[..., DataFrame]
 

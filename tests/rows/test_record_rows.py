@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_referee import Referee
 from kafka_segments.engine.rows.datasource import register
+from support.kafka.kafka_referee import Referee
 
 GENERATED = 30
 PARTS = 3

@@ -19,9 +19,8 @@ from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.kafka.wire import record_filling
-from log_reading import reader_of
-from plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
-from strategies import (
+from support.logs.log_reading import reader_of
+from support.logs.strategies import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,
@@ -34,6 +33,7 @@ from strategies import (
     v2_record,
     varint,
 )
+from support.model.plain_decoder import XERIAL_HEADER, PlainRecord, plain_records, positions
 
 SEGMENT = ListedSegment("/logs", "t-0", "00000000000000000000.log", "t", 0, 0, None, 0)
 Row = dict[str, object]

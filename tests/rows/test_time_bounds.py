@@ -16,7 +16,7 @@ from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
-from strategies import Segment, damaged, segments, v2_batch
+from support.logs.strategies import Segment, damaged, segments, v2_batch
 
 RECOVERER = SegmentRecoverer(RecoveryOptions(index_interval_bytes=300))
 

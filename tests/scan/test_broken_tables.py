@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from connect_client import run_verb
 from kafka_segments.files.storage.delta_health import OF_BUILD
 from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN
-from ready_builds import LentBuild, ReadyBuild
+from support.spark.connect_client import run_verb
+from support.spark.ready_builds import LentBuild, ReadyBuild
 
 HARMS = ("empty", "halve", "nul", "lose", "line")
 

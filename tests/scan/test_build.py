@@ -22,9 +22,9 @@ from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary
 from kafka_segments.verbs.scan.write_tables import BuildTables
-from log_folders import append_batch
-from ready_builds import LentBuild, ReadyBuild, build_once
-from stored_builds import build_few, rows_few
+from support.logs.log_folders import append_batch
+from support.spark.ready_builds import LentBuild, ReadyBuild, build_once
+from support.spark.stored_builds import build_few, rows_few
 
 NOW_MS = 1_800_000_000_000
 TWO_PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")

@@ -29,7 +29,7 @@ from kafka_segments.verbs.scan.decide.plan import (
 from kafka_segments.verbs.scan.decide.plan import (
     KNOWN as KNOWN_ROWS,
 )
-from rows_of import frame, rows_of
+from support.spark.rows_of import frame, rows_of
 
 FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"
 KNOWN = (

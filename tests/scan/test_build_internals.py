@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import metadata_logs as made
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TOPICS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
+from support.logs import metadata_logs as made
 
 
 def build(*arguments: object) -> Any:

@@ -20,7 +20,7 @@ from kafka_segments.verbs.scan.dry_run import plan_without_spark
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary
-from ready_builds import LentBuild
+from support.spark.ready_builds import LentBuild
 
 NOW_MS = 1_800_000_000_000
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.index.log.loading import RecoveryMode
-from log_builds import built_by_us, differences
-from mutated_logs import MutatedLog
-from mutation_case import Case, LogSettings
-from strategies import v2_batch
+from support.kafka.kafka_referee import Referee
+from support.logs.log_builds import built_by_us, differences
+from support.logs.mutated_logs import MutatedLog
+from support.logs.mutation_case import Case, LogSettings
+from support.logs.strategies import v2_batch
 
 LOGS = min(1000, int(os.environ.get("MUTATED_LOGS", "30")))
 LOADS = (RecoveryMode.LOADER_UNCLEAN, RecoveryMode.LOADER_MISSING)

@@ -20,12 +20,12 @@ from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.verbs.scan.first_looks import LooksAtOnce
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
 from kafka_segments.verbs.scan.tasks import CARRIED, scan_segments
-from log_reading import recovered
-from looks_compared import assert_not_denied, scan
-from object_store import ObjectStore, Request
-from stored_builds import build_few
-from strategies import v2_batch
-from tiered_objects import put_log
+from support.logs.log_reading import recovered
+from support.logs.looks_compared import assert_not_denied, scan
+from support.logs.strategies import v2_batch
+from support.spark.stored_builds import build_few
+from support.stores.object_store import ObjectStore, Request
+from support.stores.tiered_objects import put_log
 
 KEY = ("topic", "partition", "base_offset")
 CARRIED_TYPES = {

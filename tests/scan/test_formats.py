@@ -13,8 +13,8 @@ from kafka_segments.kafka.index.formats.minute_index import MinuteFormat
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import decode_time_index
 from kafka_segments.verbs.scan.summary import BuildSummary
-from stored_builds import build_few, rows_few
-from strategies import example_e1, v2_batch
+from support.logs.strategies import example_e1, v2_batch
+from support.spark.stored_builds import build_few, rows_few
 
 BASE, E1 = example_e1()
 MINUTE = 60_000

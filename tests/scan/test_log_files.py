@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_referee import Referee
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, Table
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.verbs.scan.summary import BuildSummary
-from side_by_side import loaded_by_kafka
-from stored_builds import build_few, rows_few
+from support.kafka.kafka_referee import Referee
+from support.kafka.side_by_side import loaded_by_kafka
+from support.spark.stored_builds import build_few, rows_few
 
 NOW_MS = 1_700_003_600_000  # the referee's clock
 TRANSACTIONS = "v2-txn-interleaved-multi-segment"

@@ -15,7 +15,7 @@ from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan import scanner as scan
 from kafka_segments.verbs.scan import segment_values
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
 
 NAME = f"{0:020d}.log"
 

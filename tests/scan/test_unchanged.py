@@ -52,8 +52,8 @@ from kafka_segments.verbs.scan.decide.unchanged import (
 )
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.summary import BuildSummary
-from ready_builds import LentBuild
-from stored_builds import build, build_few, rows_few
+from support.spark.ready_builds import LentBuild
+from support.spark.stored_builds import build, build_few, rows_few
 
 OPTIONS = "kafka/4096/full"
 OWN_SIZES = TopicSizes(

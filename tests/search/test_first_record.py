@@ -14,9 +14,9 @@ from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
-from log_reading import reader_of
-from plain_decoder import plain_records, positions
-from strategies import empty_batch, v2_batch
+from support.logs.log_reading import reader_of
+from support.logs.strategies import empty_batch, v2_batch
+from support.model.plain_decoder import plain_records, positions
 
 FROM_THE_START = -(2**63)
 SOUND = (

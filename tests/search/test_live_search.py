@@ -16,9 +16,6 @@ from confluent_kafka import Producer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from kafka_broker import KafkaBroker
-from kafka_clients import Sent, admin_client, consumer, create, list_offsets, producer, read, send
-from kafka_referee import KAFKA_JARS
 from kafka_segments.cli import cli
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.find.failover.run import FailoverOptions, run_failover
@@ -27,7 +24,19 @@ from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
 from kafka_segments.verbs.find.search.run import search_names, search_times
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
-from strategies import v2_batch
+from support.kafka.kafka_broker import KafkaBroker
+from support.kafka.kafka_clients import (
+    Sent,
+    admin_client,
+    consumer,
+    create,
+    list_offsets,
+    producer,
+    read,
+    send,
+)
+from support.kafka.kafka_referee import KAFKA_JARS
+from support.logs.strategies import v2_batch
 
 SEED = int(os.environ.get("SEARCH_SEED", "8"))
 QUESTIONS = int(os.environ.get("SEARCH_QUESTIONS", "300"))

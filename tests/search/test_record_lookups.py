@@ -7,8 +7,8 @@ import pytest
 from kafka_segments.kafka.broker_rules.record_lookups import RecordLookup, record_lookup
 from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
-from log_reading import reader_of
-from strategies import v1_message, v2_batch, v2_record
+from support.logs.log_reading import reader_of
+from support.logs.strategies import v1_message, v2_batch, v2_record
 
 GZIP = 1
 VALUE = b"v" * 20

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows
@@ -31,11 +30,12 @@ from kafka_segments.verbs.find.search.run import (
     search_names,
     search_times,
 )
-from plain_decoder import PlainRecord, plain_records
-from ready_builds import ReadyBuild
-from rows_of import rows_of
-from stored_builds import build_few
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
+from support.model.plain_decoder import PlainRecord, plain_records
+from support.spark.filled_tables import fill
+from support.spark.ready_builds import ReadyBuild
+from support.spark.rows_of import rows_of
+from support.spark.stored_builds import build_few
 
 NOW_MS = 1_800_000_000_000
 LATEST_VERSION = (4, 3)

@@ -25,7 +25,7 @@ from kafka_segments.verbs.find.search.decide.locate import (
     locate,
 )
 from kafka_segments.verbs.find.search.decide.unread import say_cut_short, say_unread
-from rows_of import frame
+from support.spark.rows_of import frame
 
 SEGMENT = (
     "base_offset long, next_offset long, log_start_offset long, path string, valid_bytes long,"

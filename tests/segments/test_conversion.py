@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_referee import Referee, RefereeError
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.segments.conversion import Conversion, ConversionOptions, HazardKind
@@ -20,10 +19,10 @@ from kafka_segments.files.segments.converter import SegmentConverter
 from kafka_segments.files.segments.digest import RecordDigest, RecordDigester
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from log_reading import reader_of
-from plain_decoder import decompress, plain_records, positions
-from sound_logs import LZ4, compressed
-from strategies import (
+from support.kafka.kafka_referee import Referee, RefereeError
+from support.logs.log_reading import reader_of
+from support.logs.sound_logs import LZ4, compressed
+from support.logs.strategies import (
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     TRANSACTIONAL,
@@ -36,6 +35,7 @@ from strategies import (
     v1_message,
     v2_batch,
 )
+from support.model.plain_decoder import decompress, plain_records, positions
 
 PARTITIONS = int(os.environ.get("CONVERSION_PARTITIONS", "14"))
 SEED = int(os.environ.get("CONVERSION_SEED", "7"))

@@ -16,9 +16,8 @@ from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import decode_time_index
-from log_reading import reader_of
-from plain_decoder import plain_records
-from strategies import (
+from support.logs.log_reading import reader_of
+from support.logs.strategies import (
     LOG_APPEND_TIME,
     MAX_INT32,
     example_e1,
@@ -26,6 +25,7 @@ from strategies import (
     v0_message,
     v2_batch,
 )
+from support.model.plain_decoder import plain_records
 
 BASE, E1 = example_e1()
 MINUTE = 60_000

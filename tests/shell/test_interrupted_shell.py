@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from processes import MARK, left_in_the_end
-from ready_builds import ReadyBuild
-from terminal import CTRL_C, CTRL_D, Terminal
+from support.spark.ready_builds import ReadyBuild
+from support.verbs.processes import MARK, left_in_the_end
+from support.verbs.terminal import CTRL_C, CTRL_D, Terminal
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 PROMPT = rb"kafka-segments>"

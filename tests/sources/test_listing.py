@@ -15,7 +15,7 @@ from kafka_segments.files.storage.local_folder import list_local_folder
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.names import file_name
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
 
 HASH = "0123456789abcdef0123456789abcdef"
 TOPIC_ID = "MWJ6FHTfRYy67jzwZdeqSQ"

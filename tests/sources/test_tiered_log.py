@@ -19,9 +19,9 @@ from kafka_segments.kafka.index.formats.kip33_index import Kip33Format, WithoutT
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.scanner import Scanned, ScanOptions, SegmentScanner
-from object_store import ObjectStore
-from strategies import v2_batch
-from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
+from support.logs.strategies import v2_batch
+from support.stores.object_store import ObjectStore
+from support.stores.tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, put_log, put_segment
 
 FOLDER = f"events-{TOPIC_ID}/7"
 LOG = f"{0:020d}-{SEGMENT_ID}.log"

@@ -14,7 +14,7 @@ from kafka_segments.engine.spark.site_settings import (
     site_error,
     standing_against,
 )
-from ready_builds import ReadyBuild
+from support.spark.ready_builds import ReadyBuild
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "clusters.md"
 SITE = """# of the site

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.views import register_views, with_timestamps
 from kafka_segments.errors import UsageError
@@ -18,6 +17,7 @@ from kafka_segments.verbs.tell.sql import run as queries
 from kafka_segments.verbs.tell.sql.decide.statements import Statement
 from kafka_segments.verbs.tell.sql.report import print_sql
 from kafka_segments.verbs.tell.sql.run import SqlOptions, read_as_texts, refuse_early, run_sql
+from support.house.cookbook import NOW_MS, PAGE, Question, questions
 
 PAGE_TEXT = PAGE.read_text("utf-8")
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cookbook import NOW_MS, PAGE, Question, questions
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
@@ -26,8 +25,9 @@ from kafka_segments.verbs.find.internals.transactions.run import (
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 from kafka_segments.verbs.tell.sql.report import print_sql
 from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
-from stored_builds import build_few
-from tiered_objects import OTHER_ID, SEGMENT_ID, put_segment
+from support.house.cookbook import NOW_MS, PAGE, Question, questions
+from support.spark.stored_builds import build_few
+from support.stores.tiered_objects import OTHER_ID, SEGMENT_ID, put_segment
 
 PAGE = PAGE.with_name("cookbook-cluster.md")
 PAGE_TEXT = PAGE.read_text("utf-8")

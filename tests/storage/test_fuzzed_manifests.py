@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from drawn_manifests import digests_below, put_link, sha256, spoil_manifest, spoilt, state_of
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.files.storage.kept_files import KeptFiles
 from kafka_segments.files.storage.set_aside import files_of_segments, set_aside
@@ -33,6 +32,14 @@ from kafka_segments.verbs.change.migrate.staged_log import (
     put_in_place,
 )
 from kafka_segments.verbs.judge.retention.planned_log import PlannedLog, moved
+from support.verbs.drawn_manifests import (
+    digests_below,
+    put_link,
+    sha256,
+    spoil_manifest,
+    spoilt,
+    state_of,
+)
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "20"))
 RULES = MigrationRules()

@@ -17,7 +17,7 @@ from kafka_segments.files.storage.files import (
     read_whole,
 )
 from kafka_segments.files.storage.publishing import make_folder, publish, remove_folder
-from mini_hdfs import MiniHdfs
+from support.stores.mini_hdfs import MiniHdfs
 
 MIB = 1024 * 1024
 

@@ -20,7 +20,7 @@ from kafka_segments.verbs.change.migrate.tasks_inventory import _count
 from kafka_segments.verbs.find.latency.tasks import WrapperTimes
 from kafka_segments.verbs.find.search.tasks import LogReads, RecordSearch
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
-from strategies import stamped_wrapper
+from support.logs.strategies import stamped_wrapper
 
 REPLACED = "it was replaced while it was read: "
 

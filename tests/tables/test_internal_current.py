@@ -6,13 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from filled_tables import fill
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.internal_current import current_records
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN
 from kafka_segments.engine.tables.views import CURRENT, register_views, view_names
+from support.spark.filled_tables import fill
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
 

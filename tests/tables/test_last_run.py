@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from filled_tables import fill
 from kafka_segments.engine.tables.catalog import DIVERGENCES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.last_run import of_last_run
+from support.spark.filled_tables import fill
 
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2033, 1, 1, tzinfo=UTC)
 

@@ -39,7 +39,7 @@ from kafka_segments.files.storage.delta_metadata import (
     publish_commit,
     read_metadata,
 )
-from ready_builds import ReadyBuild
+from support.spark.ready_builds import ReadyBuild
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 COLUMNS = StructType(

@@ -14,7 +14,7 @@ from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.bounded import minus, plus
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
-from strategies import MAX_INT64, crc32c
+from support.logs.strategies import MAX_INT64, crc32c
 
 pytestmark = pytest.mark.spark
 

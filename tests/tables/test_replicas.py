@@ -14,7 +14,7 @@ from kafka_segments.engine.tables.replicas import (
     last_epoch,
     left_over,
 )
-from rows_of import frame, rows_of
+from support.spark.rows_of import frame, rows_of
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from kafka_segments.engine.tables.replicas_at_hand import (
     with_logs_at_hand,
     without_log,
 )
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 pytestmark = pytest.mark.spark
 

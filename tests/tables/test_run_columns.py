@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables.run_columns import stamp_of
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 
 def test_rows_say_which_run_made_them_and_when(spark: SparkSession) -> None:

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from filled_tables import fill
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
 from kafka_segments.engine.tables import delta
 from kafka_segments.engine.tables import small_tables as at_once
@@ -30,8 +29,9 @@ from kafka_segments.engine.tables.small_tables import read_small
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.engine.tables.views import table_names
 from kafka_segments.files.storage.table_versions import noted_log
-from ready_builds import ReadyBuild
-from rows_of import rows_of
+from support.spark.filled_tables import fill
+from support.spark.ready_builds import ReadyBuild
+from support.spark.rows_of import rows_of
 
 COMPILED = "spark.sql.codegen.factoryMode"
 

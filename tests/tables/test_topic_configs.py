@@ -13,7 +13,7 @@ from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.kafka.wire.kafka_configs import parse_described_configs, parse_server_properties
 from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 Told = dict[str, tuple[Any, str]]
 DESCRIBED = """\

@@ -17,7 +17,7 @@ from kafka_segments.verbs.tell.validate.decide.checks import (
 from kafka_segments.verbs.tell.validate.decide.failures import MOST_EXAMPLES, count_failures
 from kafka_segments.verbs.tell.validate.decide.quarantine import rows_that_differ
 from kafka_segments.verbs.tell.validate.decide.suites import SUITES
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 BOUNDED = Check("bounded", "value", Severity.WARNING, "0 to 9", least=0, most=9)
 COLUMNS = "cluster string, number int, value long"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_broker import KafkaBroker
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
-from plain_decoder import plain_records
+from support.kafka.kafka_broker import KafkaBroker
+from support.model.plain_decoder import plain_records
 
 INDEXES = (".index", ".timeindex")
 RECOVERY = re.compile(r"unflushed segment|index file|orphaned")

@@ -11,11 +11,24 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from driver_process import Driver, build_undisturbed, leftovers, same_tables, small_settings
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables import catalog as tables
-from spark_cluster import BIN, ROOT, SparkCluster, bare_environment, package_zip, packed_environment
-from stored_builds import NOW_MS, rows
+from support.spark.driver_process import (
+    Driver,
+    build_undisturbed,
+    leftovers,
+    same_tables,
+    small_settings,
+)
+from support.spark.spark_cluster import (
+    BIN,
+    ROOT,
+    SparkCluster,
+    bare_environment,
+    package_zip,
+    packed_environment,
+)
+from support.spark.stored_builds import NOW_MS, rows
 
 pytestmark = pytest.mark.timeout(1800)
 NOW = ("--now-ms", "1795000000000")

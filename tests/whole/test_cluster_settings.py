@@ -15,7 +15,7 @@ from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.settings import TopicConfig
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
-from stored_builds import build_few
+from support.spark.stored_builds import build_few
 
 # Of a topic's settings those that Kafka's Admin has from the metadata log.
 DYNAMIC = {"DYNAMIC_TOPIC_CONFIG": "topic", "DYNAMIC_DEFAULT_BROKER_CONFIG": "cluster-wide dynamic"}

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ci import require_own_mounts
-from connect_client import Done, run_verb
-from connect_notebook import asked
-from connect_server import ConnectServer
-from every_verb import CALLS, World
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
-from stored_builds import files, rows
+from support.house.ci import require_own_mounts
+from support.spark.connect_client import Done, run_verb
+from support.spark.connect_notebook import asked
+from support.spark.connect_server import ConnectServer
+from support.spark.stored_builds import files, rows
+from support.verbs.every_verb import CALLS, World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 NOW = ("--now-ms", "1795000000000")

@@ -15,7 +15,7 @@ from kafka_segments.verbs.find.lag.decide import commits as lag
 from kafka_segments.verbs.scan.decide import folding as log_folding
 from kafka_segments.verbs.scan.decide import plan as build_plan
 from kafka_segments.verbs.tell.report.decide import overview
-from rows_of import rows_of
+from support.spark.rows_of import rows_of
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 86_400_000

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from connect_client import Done, run_verb, status_of
-from every_verb import CALLS, World, every_verb
-from interrupted_verbs import InterruptedVerbs
+from support.spark.connect_client import Done, run_verb, status_of
+from support.verbs.every_verb import CALLS, World, every_verb
+from support.verbs.interrupted_verbs import InterruptedVerbs
 
 VERBS = [verb for verb in every_verb() if verb != "shell"]
 NOTHING_TO_SAY = {"latency"}

@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ci import OWN_MOUNTS, require_own_mounts
-from driver_process import Driver, build, build_undisturbed, leftovers, same_tables, small_settings
+from support.house.ci import OWN_MOUNTS, require_own_mounts
+from support.spark.driver_process import (
+    Driver,
+    build,
+    build_undisturbed,
+    leftovers,
+    same_tables,
+    small_settings,
+)
 
 pytestmark = pytest.mark.timeout(1800)
 SETTINGS = small_settings("local[2]")
@@ -31,7 +38,8 @@ def test_a_full_disk_fails_by_name_and_with_room_all_is_as_on_an_empty_one(
 ) -> None:
     require_own_mounts()
     done = subprocess.run(
-        [*OWN_MOUNTS, sys.executable, str(TESTS / "full_disk.py"), str(log_dir), str(tmp_path)],
+        [*OWN_MOUNTS, sys.executable, "-m", "support.stores.full_disk", log_dir, tmp_path],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

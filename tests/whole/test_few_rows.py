@@ -32,9 +32,9 @@ from kafka_segments.verbs.scan.summary import BuildSummary
 from kafka_segments.verbs.scan.write_tables import BuildTables
 from kafka_segments.verbs.tell.report.run import ReportData, ReportOptions, run_report
 from kafka_segments.verbs.tell.validate.run import ValidateOptions, run_validate
-from log_folders import append_batch
-from ready_builds import ReadyBuild
-from stored_builds import NOW_MS, build, files, rows
+from support.logs.log_folders import append_batch
+from support.spark.ready_builds import ReadyBuild
+from support.spark.stored_builds import NOW_MS, build, files, rows
 
 _OF_A_RUN = {"run_id", "fingerprint"}  # the index folder is part of the fingerprint
 

@@ -22,7 +22,7 @@ from kafka_segments.verbs.judge.retention.run import RetentionOptions, run_expla
 from kafka_segments.verbs.judge.retention.run_plan import run_plan
 from kafka_segments.verbs.judge.roll.decide.rules import RollRules
 from kafka_segments.verbs.judge.roll.run import RollOptions, run_roll
-from ready_builds import ReadyBuild
+from support.spark.ready_builds import ReadyBuild
 
 _NOW_MS = 1_795_000_000_000
 _MOMENTS = (("T", 1_700_000_000_050), ("LATEST", LATEST), ("MAX_TIMESTAMP", MAX_TIMESTAMP))

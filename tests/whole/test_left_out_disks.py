@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from connect_client import Done, run_verb
-from left_out_disks import answers_of, contradictions, lay_out
+from support.kafka.left_out_disks import answers_of, contradictions, lay_out
+from support.spark.connect_client import Done, run_verb
 
 NOW_MS = 1_795_396_712_421  # 3 seconds behind the cluster's last answer
 A_WHILE_AGO = NOW_MS - 11_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import MARK, left_in_the_end
+from support.verbs.processes import MARK, left_in_the_end
 
 pytestmark = pytest.mark.slow
 _STATUS = re.compile(r"status (\d+), [\d.]+ s")

@@ -11,7 +11,6 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import kafka_segments
-from filled_tables import fill
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
@@ -28,9 +27,10 @@ from kafka_segments.verbs.scan.summary import BuildSummary
 from kafka_segments.verbs.tell.report.report import render_report
 from kafka_segments.verbs.tell.report.run import ReportData, ReportOptions, run_report
 from kafka_segments.verbs.tell.validate.run import ValidateOptions, run_validate
-from plain_decoder import plain_records, positions
-from stored_builds import NOW_MS, build_few
-from tiered_objects import put_log
+from support.model.plain_decoder import plain_records, positions
+from support.spark.filled_tables import fill
+from support.spark.stored_builds import NOW_MS, build_few
+from support.stores.tiered_objects import put_log
 
 KEY = ("topic", "partition", "base_offset")
 CLAIMED = (

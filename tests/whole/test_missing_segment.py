@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
 
 BASES = (0, 10, 20)
 LACKING = f"{10:020d}.log"

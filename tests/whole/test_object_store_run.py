@@ -15,11 +15,11 @@ from kafka_segments.console.options import ExitStatus
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.publishing import publish
-from mini_hdfs import MiniHdfs
-from object_store import ObjectStore, Request
-from ready_builds import LentBuild
-from s3_files import ACCESS_KEY, SECRET_KEY
-from stored_builds import OF_THE_COPY, build, files, files_at, rows
+from support.spark.ready_builds import LentBuild
+from support.spark.stored_builds import OF_THE_COPY, build, files, files_at, rows
+from support.stores.mini_hdfs import MiniHdfs
+from support.stores.object_store import ObjectStore, Request
+from support.stores.s3_files import ACCESS_KEY, SECRET_KEY
 
 PARTITIONS = ("ct-two-partitions-0", "ct-two-partitions-1")
 

@@ -16,7 +16,7 @@ from kafka_segments.verbs.change.recovery.forecast.run import (
 )
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
-from strategies import v2_batch
+from support.logs.strategies import v2_batch
 
 NAME = f"{0:020d}.log"
 MIB = 1024 * 1024

@@ -15,9 +15,9 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary
-from object_store import ObjectStore
-from stored_builds import rows_few
-from tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
+from support.spark.stored_builds import rows_few
+from support.stores.object_store import ObjectStore
+from support.stores.tiered_objects import OTHER_ID, TOPIC_ID, put_log, put_segment
 
 NOW_MS = 1_800_000_000_000
 TOPIC = f"events-{TOPIC_ID}"

@@ -19,7 +19,7 @@ from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, r
 from kafka_segments.verbs.find.internals.tasks import read_records
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
-from rows_of import frame
+from support.spark.rows_of import frame
 
 
 class Told:

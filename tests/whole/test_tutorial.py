@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tutorial import PAGE, ROOT, Step, run_step, steps
+from support.house.tutorial import PAGE, ROOT, Step, run_step, steps
 
 PAGE_TEXT = PAGE.read_text("utf-8")
 

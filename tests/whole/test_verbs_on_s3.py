@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.spark.session import SHORT_RUN_OPTIONS
-from object_store import ObjectStore
-from s3_files import S3Files
-from s3_gateway import PROGRAM, S3Gateway, skip_without_gateway
-from stored_builds import files
+from support.spark.stored_builds import files
+from support.stores.object_store import ObjectStore
+from support.stores.s3_files import S3Files
+from support.stores.s3_gateway import PROGRAM, S3Gateway, skip_without_gateway
 
 pytestmark = pytest.mark.timeout(1800)
 NOW_MS = "1800000000000"

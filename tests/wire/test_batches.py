@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import strategies
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments import chunks
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.kafka.wire import batches as wire
-from strategies import (
+from support.logs import strategies
+from support.logs.strategies import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kafka_referee import Referee
 from kafka_segments.kafka.wire.broker_configs import (
     OF_NEWER_RELEASES,
     OF_OLDER_RELEASES,
     PLAIN,
     is_sensitive,
 )
+from support.kafka.kafka_referee import Referee
 
 PREFIXES = ("", "listener.name.x.", "listener.name.x.scram-sha-256.", "listener.name.", "x.")
 UNKNOWN = ("a.b", "s3.secret.access.key", "confluent.license", "ssl.keystore.passwords", "", " ")

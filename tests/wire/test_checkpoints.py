@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.checkpoints import EpochStart, MetaProperties, PartitionOffset
-from strategies import MAX_INT32, MAX_INT64
+from support.logs.strategies import MAX_INT32, MAX_INT64
 
 NAME = checkpoints.RECOVERY_POINT
 META = """\

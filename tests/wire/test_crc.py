@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import strategies
 from kafka_segments.kafka.wire import crc, native
+from support.logs import strategies
 
 BYTES = np.random.default_rng(7).integers(0, 256, 12_000, dtype=np.uint8).tobytes()
 WAYS = [

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framings import LZ4, drawn_framing, framings, gzip_member, lz4_frame
-from kafka_referee import Referee, RefereeError
 from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK
 from kafka_segments.kafka.wire.records import check_records
 from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.kafka.wire.wrappers import first_offset
-from strategies import v0_message, v1_message, v2_batch, v2_record
+from support.kafka.kafka_referee import Referee, RefereeError
+from support.logs.framings import LZ4, drawn_framing, framings, gzip_member, lz4_frame
+from support.logs.strategies import v0_message, v1_message, v2_batch, v2_record
 
 COUNT = 6
 DRAWN = 300

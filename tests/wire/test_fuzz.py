@@ -49,10 +49,10 @@ from kafka_segments.kafka.wire.names import (
 from kafka_segments.kafka.wire.segment_manifest import parse_manifest
 from kafka_segments.kafka.wire.tiered_names import tiered_log_of
 from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets
-from log_reading import reader_of, record_times
-from spoiled_bytes import spoil
-from strategies import crc32c
-from tiered_objects import OTHER_ID, TOPIC_ID, chunk_index, encode_chunk_sizes
+from support.logs.log_reading import reader_of, record_times
+from support.logs.spoiled_bytes import spoil
+from support.logs.strategies import crc32c
+from support.stores.tiered_objects import OTHER_ID, TOPIC_ID, chunk_index, encode_chunk_sizes
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "150"))
 BASE = 1_000

@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from kafka_segments.kafka.wire import batches as wire
-from log_reading import batches_of
-from strategies import v0_message, v1_message, v2_batch
+from support.logs.log_reading import batches_of
+from support.logs.strategies import v0_message, v1_message, v2_batch
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kafka_segments.kafka.wire.names import (
     parse_partition_folder,
     parse_segment_name,
 )
-from strategies import MAX_INT32, MAX_INT64
+from support.logs.strategies import MAX_INT32, MAX_INT64
 
 HASH = "0123456789abcdef0123456789abcdef"
 topics = st.text(alphabet="ab.-_9", min_size=1, max_size=20)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import strategies
 from kafka_segments.kafka.wire import native_in_python as in_python
+from support.logs import strategies
 
 DATA = np.array([0x00, *range(0x81, 0x8A)], dtype=np.uint8)  # from byte 1 on the sign bit is set
 SIGNED = {

@@ -5,7 +5,7 @@ import pytest
 
 from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK, describe
 from kafka_segments.kafka.wire.records import check_records
-from strategies import v2_record, varint
+from support.logs.strategies import v2_record, varint
 
 PLAIN = v2_record(timestamp_delta=0, offset_delta=0, key=b"k", value=None)
 WITH_HEADERS = v2_record(

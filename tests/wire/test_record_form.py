@@ -8,8 +8,8 @@ import pytest
 from kafka_segments.kafka.wire import record_form as forms
 from kafka_segments.kafka.wire.filling import new_failure
 from kafka_segments.kafka.wire.sections import record_sections
-from log_reading import batches_of
-from strategies import LOG_APPEND_TIME, v0_message, v1_message, v2_batch
+from support.logs.log_reading import batches_of
+from support.logs.strategies import LOG_APPEND_TIME, v0_message, v1_message, v2_batch
 
 BEYOND = 0xEE  # what lies behind an output
 NULL = -1

@@ -3,9 +3,9 @@
 from hypothesis import given
 
 from kafka_segments.kafka.wire.record_times import RecordTimesReader, Undecodable
-from log_reading import chunks, record_times
-from plain_decoder import plain_records
-from strategies import DatedLog, dated_logs, v2_batch
+from support.logs.log_reading import chunks, record_times
+from support.logs.strategies import DatedLog, dated_logs, v2_batch
+from support.model.plain_decoder import plain_records
 
 
 def rows(log: bytes) -> list[tuple[int, int, int]]:

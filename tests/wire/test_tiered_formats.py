@@ -24,7 +24,13 @@ from kafka_segments.kafka.wire.tiered_names import (
     parse_tiered_name,
     tiered_log_of,
 )
-from tiered_objects import OTHER_ID, SEGMENT_ID, TOPIC_ID, encode_chunk_sizes, put_segment
+from support.stores.tiered_objects import (
+    OTHER_ID,
+    SEGMENT_ID,
+    TOPIC_ID,
+    encode_chunk_sizes,
+    put_segment,
+)
 
 SIZES = st.lists(st.integers(0, 2**31 - 1), max_size=200)
 BASE = "00000000000000001234"
