@@ -214,6 +214,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _unpacked("cluster", tmp_path_factory.mktemp("golden"))
 
 
+@pytest.fixture
+def node(cluster: Path, tmp_path: Path) -> Path:
+    """The two log directories of a node that was killed, without what was to be deleted."""
+    target = tmp_path / "node"
+    found = next(cluster.rglob("node-1"))
+    shutil.copytree(found, target)
+    for folder in target.glob("*/*-delete"):
+        shutil.rmtree(folder)
+    return target
+
+
 @pytest.fixture(scope="session")
 def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What brokers of older releases wrote; see older_lives.py."""

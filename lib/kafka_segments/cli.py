@@ -14,12 +14,14 @@ from kafka_segments.verbs.change.migrate.command import migrate
 from kafka_segments.verbs.change.recovery.command import recovery
 from kafka_segments.verbs.copies.backup.command import backup
 from kafka_segments.verbs.copies.divergence.command import divergence
+from kafka_segments.verbs.find.disk.command import disk
 from kafka_segments.verbs.find.failover.command import failover, restore
 from kafka_segments.verbs.find.forensics.command import forensics
 from kafka_segments.verbs.find.internals.command import internals
 from kafka_segments.verbs.find.lag.command import lag
 from kafka_segments.verbs.find.latency.command import latency
 from kafka_segments.verbs.find.search.command import search
+from kafka_segments.verbs.find.triage.command import triage
 from kafka_segments.verbs.judge.audit.command import audit
 from kafka_segments.verbs.judge.retention.command import retention
 from kafka_segments.verbs.judge.roll.command import roll
@@ -63,6 +65,7 @@ for verb in (
     backup,
     build,
     compact,
+    disk,
     divergence,
     forensics,
     internals,
@@ -76,6 +79,7 @@ for verb in (
     search,
     shell,
     sql,
+    triage,
     validate,
 ):
     cli.add_command(verb)

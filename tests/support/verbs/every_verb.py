@@ -19,6 +19,7 @@ CALLS = {
     "backup verify": "--backup {node} --against n2={other} {tables}",
     "build": "--source {node} {tables} --index-dir {folder}/indexes --full",
     "compact": "--source {node} {tables} --index-dir {folder}/indexes --dry-run",
+    "disk": "{node}",
     "divergence compare": "--copy n1={node} --copy n2={other} {tables}",
     "divergence elect": "--copy n1={node} --copy n2={other} --copy n3={third}",
     "divergence mirror": "--source {node} --mirror {other}",
@@ -54,6 +55,7 @@ CALLS = {
     "search offsets": "{tables} --time LATEST",
     "search restore": "{tables} --at now",
     "sql": "'SELECT * FROM segments' {tables}",
+    "triage": "{node}",
     "validate": "{tables}",
 }
 """What is typed behind a verb's name; none has to be called after another."""

@@ -17,7 +17,6 @@ _OFFSET_FILES = {
     "cleaner_offset": checkpoints.CLEANER_OFFSET,
 }
 _LOG_DIR_FILES = {*_OFFSET_FILES.values(), checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN}
-_OF_BROKER = _LOG_DIR_FILES | {checkpoints.LOCK, checkpoints.BOOTSTRAP}
 
 
 def is_log_dir(entries: list[FileEntry]) -> bool:
@@ -32,7 +31,7 @@ def is_log_dir(entries: list[FileEntry]) -> bool:
 
 def is_foreign(entry: FileEntry) -> bool:
     """Tell whether a broker keeps no file of this name in a log directory; it passes over those."""
-    is_kafkas = entry.name in _OF_BROKER or is_beside_segments(entry.name)
+    is_kafkas = entry.name in checkpoints.OF_LOG_DIR or is_beside_segments(entry.name)
     return not entry.is_folder and not is_kafkas
 
 

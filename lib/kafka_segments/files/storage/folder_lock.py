@@ -1,10 +1,13 @@
 """Locks of folders: a warehouse's own, and the one that a broker holds on a log directory."""
 
+import errno
 import fcntl  # POSIX locks, which Java takes too
 import os
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.files.storage.stores import store_of
@@ -12,6 +15,19 @@ from kafka_segments.kafka.wire.checkpoints import LOCK
 
 _NAME = "_lock"
 _CREATION = "_locks"
+_FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux
+
+
+class LockState(NamedTuple):
+    """Whether somebody holds the lock of a log directory.
+
+    ``is_held`` None: not known, ``reason`` says why. ``pid``: of the process that holds it; None:
+    it is on another machine, or in another container.
+    """
+
+    is_held: bool | None
+    pid: int | None = None
+    reason: str = ""
 
 
 @contextmanager
@@ -108,6 +124,25 @@ def held_lock(lock: Path, *, creates: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_state(log_dir: str) -> LockState:
+    """Ask whether a broker on this machine holds the lock of a log directory; none is taken."""
+    try:
+        descriptor = os.open(os.path.join(log_dir, LOCK), os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return LockState(False)
+    except OSError as error:
+        return LockState(None, reason=f"{LOCK} cannot be opened: {error.strerror}")
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "")
+        return LockState(None, reason=f"{LOCK} cannot be asked: {error.strerror} {name}".rstrip())
+    finally:
+        os.close(descriptor)
+    return LockState(kind != fcntl.F_UNLCK, pid if kind != fcntl.F_UNLCK and pid > 0 else None)
 
 
 @contextmanager

@@ -78,10 +78,11 @@ class Node:
 
     @property
     def node_id(self) -> int | None:
-        """Return the node's id: that of the metadata log's directory, else of the first one."""
+        """Return the node's id: that of the metadata log's directory, else any that there is."""
         first = self.identities.get(self.metadata_dir or "")
-        known = [first] if first else list(self.identities.values())
-        return next((one.node_id for one in known if one.node_id is not None), None)
+        known = [first] if first else []
+        ids = (one.node_id for one in (*known, *self.identities.values()))
+        return next((node_id for node_id in ids if node_id is not None), None)
 
 
 def served(node: Node) -> list[StartDir]:

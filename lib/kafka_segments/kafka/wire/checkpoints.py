@@ -24,6 +24,19 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 BOOTSTRAP = "bootstrap.checkpoint"
+OF_LOG_DIR = frozenset(
+    {
+        RECOVERY_POINT,
+        LOG_START_OFFSET,
+        HIGH_WATERMARK,
+        CLEANER_OFFSET,
+        META_PROPERTIES,
+        CLEAN_SHUTDOWN,
+        LOCK,
+        BOOTSTRAP,
+    }
+)
+"""The names of the files that a broker keeps in a log directory, beside its logs."""
 _T = TypeVar("_T")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _WHITE_SPACE = re.compile(r"\s+", re.ASCII)

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows, utc
-from kafka_segments.console.tables import or_dash
+from kafka_segments.console.table_form import or_dash
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.verbs.change.migrate.decide import inventory as decided
 from kafka_segments.verbs.change.migrate.run_inventory import Inventory

@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, print_rows, print_text
-from kafka_segments.console.tables import cluster_column, made_table, print_table
+from kafka_segments.console.table_form import made_table, print_table
+from kafka_segments.console.tables import cluster_column
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 
 

@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
-from kafka_segments.console.tables import alike_rows, or_dash, print_result, without_numbers
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import alike_rows, print_result, without_numbers
 from kafka_segments.kafka.wire.moments import moment_text
 from kafka_segments.verbs.copies.backup.decide.ends import MARGIN_MS
 from kafka_segments.verbs.copies.backup.decide.verdicts import BackupVerdict

@@ -6,7 +6,8 @@ from pyspark.sql import functions as F
 from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text
-from kafka_segments.console.tables import alike_rows, or_dash, print_result, without_numbers
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import alike_rows, print_result, without_numbers
 from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
 from kafka_segments.verbs.copies.divergence.run import Compared
 

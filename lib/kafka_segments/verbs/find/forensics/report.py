@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
-from kafka_segments.console.tables import alike_rows, or_dash, print_result, without_numbers
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import alike_rows, print_result, without_numbers
 from kafka_segments.engine.frames.computed_once import computed_once
 from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.verbs.find.forensics.decide import sum_by_producer

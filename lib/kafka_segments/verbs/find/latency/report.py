@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import utc
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.computed_once import computed_once
 
 _NUMBERS = {

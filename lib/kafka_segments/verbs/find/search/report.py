@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.computed_once import persisted_if_many
 from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
-from kafka_segments.console.tables import made_table
+from kafka_segments.console.table_form import made_table
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.verbs.judge.audit.decide.consequences import MENDED, NORMAL, RIGHT
 

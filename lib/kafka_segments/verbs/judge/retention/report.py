@@ -3,13 +3,8 @@
 from pyspark.sql import DataFrame, Row
 
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, duration, print_rows, utc
-from kafka_segments.console.tables import (
-    cluster_column,
-    made_table,
-    or_dash,
-    print_result,
-    print_table,
-)
+from kafka_segments.console.table_form import made_table, or_dash, print_table
+from kafka_segments.console.tables import cluster_column, print_result
 
 _YEAR_10000_MS = 253_402_300_800_000
 _DECISION = ("topic-partition", "base offset>", "decision", "bytes>", "goes (UTC)", "reason")

@@ -14,7 +14,7 @@ from kafka_segments.console.output import (
     print_text,
     size_text,
 )
-from kafka_segments.console.tables import made_table, or_dash, print_table
+from kafka_segments.console.table_form import made_table, or_dash, print_table
 from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.verbs.change.recovery.decide.cuts import Finding
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import (

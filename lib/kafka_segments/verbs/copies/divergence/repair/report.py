@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import print_result
 from kafka_segments.verbs.copies.divergence.repair.tasks import State
 
 _NAMES = ("log", "from>", "until>", "state", "take from", "batches>", "bytes>", "detail")

@@ -4,7 +4,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
-from kafka_segments.console.tables import or_dash, print_result
+from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.tables import print_result
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.verbs.find.internals.groups.decide.groups import LOADS
 

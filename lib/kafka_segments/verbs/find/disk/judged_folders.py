@@ -1,0 +1,225 @@
+"""Judge the folders of log directories: which may go, by what is read of them and of metadata."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kafka_segments.errors import FileChangedError, SourceError, UnreadableObjectError
+from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.segments.segment_ends import read_segment_end
+from kafka_segments.files.storage.files import Place, first_line, place
+from kafka_segments.files.storage.local_folder import FileEntry, as_text, is_text
+from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.broker_rules.foreign_files import foreign_file
+from kafka_segments.kafka.wire import checkpoints
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, PartitionFolder
+from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
+from kafka_segments.verbs.change.recovery.forecast.start_reader import read_text
+from kafka_segments.verbs.find.disk.decide.verdicts import (
+    ClusterFacts,
+    FolderFacts,
+    LogCopy,
+    MayGo,
+    Reach,
+    Verdict,
+    judge_folder,
+)
+
+_ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError)
+_LOST_AND_FOUND = "lost+found"
+
+
+class FoundFolder(NamedTuple):
+    """A folder in a log directory.
+
+    Attributes:
+        log_dir: The log directory.
+        name: The folder's name.
+        partition: The partition that its name says; None: it is no log.
+        used_bytes: All that lies in it.
+        first_base: Base offset of its first segment; None: it has none.
+        last_base: Of its last one; -1: it has none.
+    """
+
+    log_dir: str
+    name: str
+    partition: PartitionFolder | None
+    used_bytes: int
+    first_base: int | None
+    last_base: int
+
+    @property
+    def is_served(self) -> bool:
+        """Tell whether its name is that of a log that a broker serves."""
+        return self.partition is not None and self.partition.state == FolderState.LIVE
+
+
+class JudgedFolder(NamedTuple):
+    """A folder that may have to go, or may not: the verdict and its evidence."""
+
+    folder: FoundFolder
+    verdict: Verdict
+
+
+class _DirFacts(NamedTuple):
+    cluster: str | None
+    node_id: int | None
+
+
+def judge_folders(log_dirs: Sequence[str], folders: Sequence[FoundFolder]) -> list[JudgedFolder]:
+    """Judge folders; those that a broker uses are left out.
+
+    Where no metadata log is at hand, or no node id, that is not known of any log that is served:
+    these are left out, too.
+    """
+    dirs = {log_dir: _read_meta(log_dir) for log_dir in log_dirs}
+    clusters = _read_clusters(dirs)
+    reader = _Reader(dirs, clusters, folders)
+    judged = []
+    for folder in folders:
+        if folder.partition is None:
+            judged.append(JudgedFolder(folder, _strange(folder)))
+            continue
+        if folder.partition.topic == METADATA_TOPIC:
+            continue
+        if folder.is_served and not reader.knows_replicas(folder):
+            continue
+        verdict = reader.judge(folder, folder.partition)
+        if verdict.may_go != MayGo.IN_USE:
+            judged.append(JudgedFolder(folder, verdict))
+    return sorted(judged, key=lambda one: (one.folder.log_dir, -one.folder.used_bytes))
+
+
+def _strange(folder: FoundFolder) -> Verdict:
+    """Say what a folder is that is no log."""
+    known = foreign_file(folder.name, "")
+    if folder.name == _LOST_AND_FOUND:
+        what = "the file system's own: a broker does not start with it in a log directory"
+    elif known is not None:
+        what = f"{known.what}: {known.step}"
+    else:
+        what = "no <topic>-<partition>: a broker does not start with it in a log directory"
+    return Verdict(MayGo.NOT_KNOWN, what)
+
+
+class _Reader:
+    """Reads what a verdict needs of folders, and no more of a file than that."""
+
+    def __init__(
+        self,
+        dirs: dict[str, _DirFacts],
+        clusters: dict[str | None, ClusterFacts],
+        folders: Iterable[FoundFolder],
+    ) -> None:
+        self._dirs, self._clusters = dirs, clusters
+        self._of_partition: dict[tuple[str, int], list[FoundFolder]] = defaultdict(list)
+        for folder in folders:
+            if folder.partition is not None:
+                self._of_partition[folder.partition[:2]].append(folder)
+
+    def knows_replicas(self, folder: FoundFolder) -> bool:
+        """Tell whether it is known which replicas the node of a folder's log directory has."""
+        own = self._dirs.get(folder.log_dir, _DirFacts(None, None))
+        return own.node_id is not None and self.cluster_of(folder).facts is not None
+
+    def cluster_of(self, folder: FoundFolder) -> ClusterFacts:
+        """Return what is known of the cluster that a folder's log directory belongs to."""
+        own = self._dirs.get(folder.log_dir, _DirFacts(None, None))
+        return self._clusters.get(own.cluster, ClusterFacts(None))
+
+    def judge(self, folder: FoundFolder, partition: PartitionFolder) -> Verdict:
+        """Judge a log's folder."""
+        topic_id, no_id = _topic_id(folder)
+        own = self._dirs.get(folder.log_dir, _DirFacts(None, None))
+        facts = FolderFacts(partition, topic_id, no_id, own.node_id, Reach(0, None))
+        verdict = judge_folder(facts, self.cluster_of(folder), ())
+        if verdict.may_go in (MayGo.IN_USE, MayGo.BY_ITSELF):
+            return verdict
+        facts = facts._replace(reach=_reach(folder))
+        return judge_folder(facts, self.cluster_of(folder), self._copies(folder, topic_id))
+
+    def _copies(self, folder: FoundFolder, topic_id: str | None) -> list[LogCopy]:
+        assert folder.partition is not None  # noqa: S101  for mypy: its caller has looked
+        others = self._of_partition[folder.partition[:2]]
+        return [
+            LogCopy(as_text(join_uri(other.log_dir, other.name)), _reach(other))
+            for other in others
+            if other is not folder and topic_id is not None and _topic_id(other)[0] == topic_id
+        ]
+
+
+def _read_meta(log_dir: str) -> _DirFacts:
+    """Read whose a log directory is."""
+    there = {checkpoints.META_PROPERTIES: FileEntry(checkpoints.META_PROPERTIES, False, 0, 0)}
+    try:
+        found = read_text(
+            place(log_dir),
+            there,
+            checkpoints.META_PROPERTIES,
+            checkpoints.parse_meta_properties,
+            "latin-1",
+        ).value
+    except _ERRORS:
+        found = None
+    return _DirFacts(None, None) if found is None else _DirFacts(found.cluster_id, found.node_id)
+
+
+def _read_clusters(dirs: dict[str, _DirFacts]) -> dict[str | None, ClusterFacts]:
+    """Read the metadata logs among log directories; of a cluster's several the furthest counts."""
+    found: dict[str | None, ClusterFacts] = {}
+    for log_dir, own in dirs.items():
+        facts = _read_metadata(log_dir)
+        known = found.get(own.cluster)
+        if facts is not None and (known is None or known.facts is None or facts.end > known.end):
+            found[own.cluster] = facts
+    return found
+
+
+def _read_metadata(log_dir: str) -> ClusterFacts | None:
+    """Read the metadata log of a log directory; None: it has none."""
+    folder = f"{METADATA_TOPIC}-0"
+    try:
+        sizes = {entry.name: entry.size_bytes for entry in entries_of(log_dir, folder)}
+    except SourceError:
+        return None
+    try:
+        found = read_metadata_log(place(log_dir).child(folder), sizes)
+    except _ERRORS as error:
+        return ClusterFacts(None, unknown=f"{folder}: {first_line(error)}")
+    end = found.end.offset
+    if found.facts is None:
+        return ClusterFacts(None, end, f"{folder}: {found.unknown}")
+    return ClusterFacts(found.facts, end)
+
+
+def _topic_id(folder: FoundFolder) -> tuple[str | None, str]:
+    """Return a log's topic id; without one, why."""
+    name = checkpoints.PARTITION_METADATA
+    if not is_text(folder.name):
+        return None, "its name is no UTF-8, so nothing in it was read"
+    here = place(folder.log_dir).child(folder.name)
+    there = {name: FileEntry(name, False, 0, 0)}
+    parsed: Any = read_text(here, there, name, checkpoints.parse_partition_metadata)
+    if parsed.value is not None:
+        return parsed.value, ""
+    if not os.path.lexists(f"{folder.log_dir}/{folder.name}/{name}"):
+        return None, f"it has no {name}"
+    return None, f"its {name} cannot be read: {parsed.bad.reason}"
+
+
+def _reach(folder: FoundFolder) -> Reach:
+    """Return a log's offsets, by the name of its first segment and the end of its last one."""
+    if folder.first_base is None:
+        return Reach(0, 0)
+    here = place(folder.log_dir).child(folder.name)
+    try:
+        end = read_segment_end(here, folder.last_base, _sizes(here)).next_offset
+    except _ERRORS:
+        end = None
+    return Reach(folder.first_base, end)
+
+
+def _sizes(folder: Place) -> dict[str, int]:
+    entries = entries_of(folder.path, "")
+    return {entry.name: entry.size_bytes for entry in entries if not entry.is_folder}
