@@ -45,6 +45,10 @@ class SourceError(UsageError):
         return f"cannot list {self.uri}: {self.reason}"
 
 
+class NoFolderError(SourceError):
+    """A source that does not exist."""
+
+
 class VanishedError(UsageError):
     """So much of what the tables know below a source is gone that it may not be mounted."""
 

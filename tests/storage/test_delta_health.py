@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.errors import BrokenTableError
+from kafka_segments.errors import BrokenTableError, NoFolderError, SourceError
 from kafka_segments.files.storage.delta_health import (
     broken_file,
     broken_log,
@@ -14,15 +14,17 @@ from kafka_segments.files.storage.delta_health import (
     remove_checksums_behind,
     set_aside_commit,
 )
-from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_log import last_version, log_entries
 from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.table_versions import (
-    forget_missing,
     forget_spoilt,
     forget_version,
     note_versions,
     noted_log,
 )
+from support.stores.object_store import ObjectStore
+
+MOST_TO_NOTE, MOST_TO_READ = 7, 2
 
 
 @pytest.fixture
@@ -164,16 +166,6 @@ def test_a_log_that_ends_before_a_noted_version_was_cut_back(table: Path, tmp_pa
     assert broken_log(str(table)) is None
 
 
-def test_a_table_that_was_moved_away_is_made_anew(table: Path, tmp_path: Path) -> None:
-    warehouse = str(tmp_path / "warehouse")
-    note_versions(warehouse, ("segments",))
-    table.rename(tmp_path / "away")
-
-    forget_missing(warehouse)
-
-    assert noted_log(str(table)) is None
-
-
 @pytest.mark.parametrize(
     "spoilt",
     [
@@ -190,7 +182,6 @@ def test_notes_that_are_spoilt_are_no_notes_of_a_whole_log(
 ) -> None:
     warehouse = tmp_path / "warehouse"
     (warehouse / "_versions.json").write_text(spoilt)
-    forget_missing(str(warehouse))
 
     found = broken_log(str(table))
 
@@ -233,3 +224,50 @@ def test_what_other_tables_had_stays_noted(table: Path, tmp_path: Path) -> None:
     noted = noted_log(str(table))
     assert noted is not None and noted.version == 2
     assert noted.commit_bytes == {n: _commit(table, n).stat().st_size for n in range(3)}
+
+
+def test_in_a_store_a_log_is_held_against_its_notes_too_by_few_requests(
+    object_store: ObjectStore, table: Path
+) -> None:
+    object_store.put_folder(table.parent, "noted-versions/warehouse")
+    warehouse = "s3a://noted-versions/warehouse"
+    object_store.requests.clear()
+
+    note_versions(warehouse, ("segments", "logs"))
+
+    assert [found.method for found in object_store.requests].count("PUT") == 1
+    assert len(object_store.requests) <= MOST_TO_NOTE
+    object_store.requests.clear()
+    assert broken_log(f"{warehouse}/segments") is None
+    about_notes = [found for found in object_store.requests if "_versions.json" in found.path]
+    assert len(about_notes) <= MOST_TO_READ
+    object_store.files.delete_file(f"noted-versions/warehouse/segments/_delta_log/{2:020d}.json")
+    found = broken_log(f"{warehouse}/segments")
+    assert found is not None and found.is_cut
+    assert "_delta_log ends with version 1, version 2 had been committed" in found.text
+
+
+def test_notes_that_a_store_does_not_give_are_not_taken_for_spoilt(
+    object_store: ObjectStore, table: Path
+) -> None:
+    object_store.put_folder(table.parent, "noted-refused/warehouse")
+    warehouse = "s3a://noted-refused/warehouse"
+    object_store.put("noted-refused/warehouse/_versions.json", b"{}")
+    object_store.refuses = lambda request: request.path.endswith("_versions.json")
+
+    try:
+        with pytest.raises(OSError, match=f"^{warehouse}/_versions.json: "):
+            broken_log(f"{warehouse}/segments")
+    finally:
+        object_store.refuses = lambda _: False
+
+
+def test_a_log_that_cannot_be_listed_is_not_taken_for_none(table: Path) -> None:
+    assert log_entries(str(table.with_name("nowhere"))) == []
+    (table.with_name("logs")).touch()
+
+    with pytest.raises(SourceError, match=r"cannot list .*/logs/_delta_log: ") as refused:
+        last_version(str(table.with_name("logs")))
+
+    assert not isinstance(refused.value, NoFolderError)
+    assert first_broken(str(table.parent)) is None

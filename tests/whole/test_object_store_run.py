@@ -15,6 +15,7 @@ from kafka_segments.console.options import ExitStatus
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.publishing import publish
+from kafka_segments.files.storage.table_versions import noted_log
 from support.spark.ready_builds import LentBuild
 from support.spark.stored_builds import OF_THE_COPY, build, files, files_at, rows
 from support.stores.mini_hdfs import MiniHdfs
@@ -73,6 +74,8 @@ def test_a_build_of_a_copy_on_s3_equals_that_of_the_disk(
     ]
     assert logs_read == []
     assert store.objects(f"{bucket}/tables/_entries") == {}
+    noted = {table.name: noted_log(f"{remote}/{table.name}") for table in tables.BUILD_TABLES}
+    assert all(noted.values())
     told = caplog.text + str(
         [rows(spark, remote, table, without=set()) for table in tables.BUILD_TABLES]
     )
@@ -96,6 +99,7 @@ def test_a_build_of_a_copy_on_hdfs_equals_that_of_the_disk(
             here = rows(spark, on_disk.tables, table, without=OF_THE_COPY)
             assert rows(spark, f"{root}/tables", table, without=OF_THE_COPY) == here
     assert list_folder(place(f"{root}/tables/_entries")) == []
+    assert noted_log(f"{root}/tables/segments") is not None
     at_hadoops_own = spark.read.format("delta").load(f"{hdfs.uri}/build/tables/segments")
     assert at_hadoops_own.count() == 4
 

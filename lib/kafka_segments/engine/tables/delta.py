@@ -208,8 +208,12 @@ class Warehouse:
 
     def _note(self, table: Table) -> None:
         """Note the log of a table that was written; a build notes those of its own in the end."""
-        if table not in BUILD_TABLES and self._is_here():
+        if table not in BUILD_TABLES and self._sees_logs():
             note_versions(self.root, (table.name,))
+
+    def _sees_logs(self) -> bool:
+        """Tell whether this process sees what Spark commits: not on a disk of another machine."""
+        return not store_of(self.root).is_local or shares_folder(self.spark, self.root)
 
     def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
         chosen = rows.select(*table.schema.fieldNames())
@@ -343,7 +347,7 @@ class Warehouse:
         """Join the small files of a table."""
         statement = f"OPTIMIZE {delta_table(self.uri(table))}"
         self.retried(table, lambda: self.spark.sql(statement))
-        if table in BUILD_TABLES and self._is_here():
+        if table in BUILD_TABLES and self._sees_logs():
             note_versions(self.root, (table.name,))
 
     def vacuum(self, table: Table, *, hours: int) -> None:

@@ -9,6 +9,7 @@ Source: delta-io/delta PROTOCOL.md, Delta Log Entries, Checkpoints, Action Recon
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -28,7 +29,6 @@ from kafka_segments.files.storage.delta_log import (
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.table_versions import NOTES, NotedLog, noted_log
 from kafka_segments.files.storage.uris import join_uri
 
@@ -80,10 +80,9 @@ class Broken(NamedTuple):
             return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
         notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
         if self.is_newest:
-            too = f" and {notes}" if store_of(self.table).is_local else ""
             return (
-                f"Move that file away, and with it the .crc files of its name{too}: the table is"
-                " then as it was before its last run, which is to be run again"
+                f"Move that file away, and with it the .crc files of its name and {notes}: the"
+                " table is then as it was before its last run, which is to be run again"
             )
         if self.is_cut:
             return (
@@ -96,16 +95,16 @@ class Broken(NamedTuple):
 def broken_log(table: str) -> Broken | None:
     """Return what is broken of a table's log by its names, their sizes and the newest commit.
 
-    A log on a disk that is not as it was noted was cut back, or one of its commits was.
+    A log that is not as it was noted was cut back, or one of its commits was.
     None: nothing, or there is no table.
     """
     return _looked_at(table)[1]
 
 
-def _looked_at(table: str) -> tuple[list[FileEntry], Broken | None]:
+def _looked_at(table: str, *, anew: bool = False) -> tuple[list[FileEntry], Broken | None]:
     """Return what lies in the log of a table, and what is broken of it."""
     try:
-        noted = noted_log(table)
+        noted = noted_log(table, anew=anew)
     except ValueError as error:
         why = f"{error}: whether commits were taken away, or cut, is not known"
         return log_entries(table), Broken(table, f"../{NOTES}", why, is_cut=True)
@@ -113,6 +112,8 @@ def _looked_at(table: str) -> tuple[list[FileEntry], Broken | None]:
     broken = _broken_commit(table, entries)
     if broken is None and noted is not None:
         broken = _not_as_noted(table, entries, noted)
+        if broken is not None and not anew:  # the notes may be older than what mended the table
+            return _looked_at(table, anew=True)
     return entries, broken
 
 
@@ -170,6 +171,10 @@ def broken_file(table: str) -> Broken | None:
     All commits since the last checkpoint are read. On a local disk each data file is looked for,
     which takes its time where a table is large; a store would be asked for each.
     None: nothing was found, or there is no table.
+
+    Raises:
+        SourceError: the log cannot be listed.
+        OSError: a file went meanwhile, or the disk or the store fails.
     """
     entries, found = _looked_at(table)
     if found is not None:
@@ -184,22 +189,25 @@ def broken_file(table: str) -> Broken | None:
         why = _why_no_commit(log.child(entry.name), entry)
         if why is not None:
             return Broken(table, _in_log(entry), why)
-    if not log.store.is_local:
-        return None
-    try:
-        return _broken_data(table, log, entries, commits)
-    except OSError:  # a file went meanwhile, or the disk fails: what failed before says it
-        return None
+    return _broken_data(table, log, entries, commits) if log.store.is_local else None
 
 
 def first_broken(warehouse: str) -> Broken | None:
-    """Return the first file of a warehouse's tables that is not whole, see ``broken_file``."""
+    """Return the first file of a warehouse's tables that is not whole, see ``broken_file``.
+
+    Tables that cannot be looked at are passed over: what failed before says it.
+    """
     try:
         folders = sorted(entry.name for entry in list_folder(place(warehouse)) if entry.is_folder)
     except SourceError:
         return None
     tables = (join_uri(warehouse, name) for name in folders if not name.startswith(("_", ".")))
-    return next(filter(None, map(broken_file, tables)), None)
+    for table in tables:
+        with suppress(SourceError, OSError):
+            found = broken_file(table)
+            if found is not None:
+                return found
+    return None
 
 
 def remove_checksums_behind(table: str) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from kafka_segments.errors import SourceError
+from kafka_segments.errors import NoFolderError, SourceError
 from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import remove_folder
@@ -28,10 +28,14 @@ def log_of(table: str) -> Place:
 
 
 def log_entries(table: str) -> list[FileEntry]:
-    """Return what lies in the log of the table at a URI, by name; nothing without a table."""
+    """Return what lies in the log of the table at a URI, by name; nothing without a table.
+
+    Raises:
+        SourceError: there is a log, or may be one, and it cannot be listed.
+    """
     try:
         return list_folder(log_of(table))
-    except SourceError:
+    except NoFolderError:
         return []
 
 
@@ -105,7 +109,7 @@ def remove_log_without_commit(table: str) -> None:
     """
     try:
         entries = list_folder(log_of(table))
-    except SourceError:
+    except NoFolderError:
         return
     if all(_OF_NO_COMMIT.fullmatch(entry.name) for entry in entries):
         remove_folder(log_of(table))

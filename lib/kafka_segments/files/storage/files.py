@@ -13,6 +13,7 @@ from pyarrow import fs
 from kafka_segments.errors import (
     CorruptTextError,
     FileReplacedError,
+    NoFolderError,
     SourceError,
     UnreadableObjectError,
     UsageError,
@@ -139,7 +140,8 @@ def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEnt
     is quicker.
 
     Raises:
-        SourceError: the folder does not exist, is no folder, or may not be read.
+        NoFolderError: the folder does not exist.
+        SourceError: it is no folder, or may not be read.
     """
     try:
         if folder.store.is_local:
@@ -150,7 +152,8 @@ def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEnt
             return sorted(_nearest(folder.path, infos))
         return sorted(_entry(folder.path, info) for info in infos)
     except (OSError, pa.ArrowException) as error:
-        raise SourceError(folder.path, first_line(error)) from None
+        kind = NoFolderError if isinstance(error, FileNotFoundError) else SourceError
+        raise kind(folder.path, first_line(error)) from None
 
 
 def _entry(folder: str, info: fs.FileInfo) -> FileEntry:

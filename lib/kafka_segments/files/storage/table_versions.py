@@ -4,26 +4,41 @@ Where commits are taken away from the end of a table's log, as by a copy that wa
 left is a sound table with fewer rows. Where one ends behind any of its lines, it is a sound commit
 that did less. Only what stands beside the table tells of both: its version, and the bytes of each
 commit, none of which is ever changed.
+
+A store has no locks: of two runs that write the notes at once the later one wins, and what the
+other one had noted is not. A version that is noted is then older than the log's: nothing is refused
+for it.
 """
 
 import json
+import math
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kafka_segments.files.storage.delta_log import (
     commits_since_checkpoint,
-    last_version,
     last_version_among,
     log_entries,
 )
 from kafka_segments.files.storage.durable_files import write_durably
-from kafka_segments.files.storage.files import place, read_if_there
+from kafka_segments.files.storage.files import (
+    Place,
+    first_line,
+    place,
+    read_if_there,
+    read_whole,
+)
 from kafka_segments.files.storage.folder_lock import creation_lock
+from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
 
 NOTES = "_versions.json"
 _MOST_BYTES = 4 * 1024 * 1024
+_KEPT_SECONDS = 60
+_kept: dict[str, tuple[float, dict[str, "NotedLog"]]] = {}
+"""When the notes of warehouses in stores were read, and what they said."""
 
 
 class NotedLog(NamedTuple):
@@ -38,16 +53,21 @@ class NotedLog(NamedTuple):
     commit_bytes: Mapping[int, int]
 
 
-def noted_log(table: str) -> NotedLog | None:
-    """Return what is noted of the log of a table on a disk of this machine; None: nothing.
+def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
+    """Return what is noted of the log of a table; None: nothing.
 
-    It is to be asked before the table's log is listed: a build may commit meanwhile.
+    It is to be asked before the table's log is listed: a build may commit meanwhile. A store is
+    asked once a minute, or ``anew``: another run may have mended the table since.
 
     Raises:
         ValueError: the notes are spoilt, or cannot be read; says in words what was found.
+        OSError: their store did not give them.
     """
     warehouse, _, name = table.rstrip("/").rpartition("/")
-    return _noted(warehouse).get(name) if store_of(warehouse).is_local else None
+    at, noted = _kept.get(warehouse, (-math.inf, {}))
+    if anew or time.monotonic() - at > _KEPT_SECONDS:
+        noted = _noted(warehouse)
+    return noted.get(name)
 
 
 def note_versions(warehouse: str, names: Iterable[str]) -> None:
@@ -56,10 +76,8 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
     Notes that are spoilt stay: what they had said of other tables is not known.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or a store did not give it.
     """
-    if not store_of(warehouse).is_local:
-        return
     with creation_lock(warehouse, NOTES):  # logs are listed within: no version goes back
         noted = _noted_or_none(warehouse)
         if noted is None:
@@ -79,61 +97,58 @@ def forget_version(table: str) -> None:
     """Note nothing of a table any more.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or a store did not give it.
     """
     warehouse, _, name = table.rstrip("/").rpartition("/")
-    if store_of(warehouse).is_local:
-        with creation_lock(warehouse, NOTES):
-            noted = _noted_or_none(warehouse) or {}
-            if noted.pop(name, None) is not None:
-                _write(warehouse, noted)
+    with creation_lock(warehouse, NOTES):
+        noted = _noted_or_none(warehouse) or {}
+        if noted.pop(name, None) is not None:
+            _write(warehouse, noted)
 
 
 def forget_spoilt(warehouse: str) -> None:
     """Note nothing of any table where the notes are spoilt: all tables are made whole.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or a store did not give it.
     """
-    if store_of(warehouse).is_local and _noted_or_none(warehouse) is None:
+    if _noted_or_none(warehouse) is None:
         with creation_lock(warehouse, NOTES):
             _write(warehouse, {})
 
 
-def forget_missing(warehouse: str) -> None:
-    """Note nothing any more of tables that are not there: they are made anew.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    if not store_of(warehouse).is_local or not _missing(warehouse):
-        return
-    with creation_lock(warehouse, NOTES):
-        missing = _missing(warehouse)
-        noted = _noted_or_none(warehouse) or {}
-        _write(warehouse, {name: log for name, log in noted.items() if name not in missing})
-
-
-def _missing(warehouse: str) -> set[str]:
-    """Return the tables that are noted and not there; where the notes are spoilt, none is known."""
-    return {
-        name
-        for name in _noted_or_none(warehouse) or {}
-        if last_version(join_uri(warehouse, name)) is None
-    }
-
-
 def _noted(warehouse: str) -> dict[str, NotedLog]:
+    file = place(join_uri(warehouse, NOTES))
     try:
-        data = read_if_there(place(join_uri(warehouse, NOTES)), most_bytes=_MOST_BYTES)
+        data = _bytes_of(file)
     except OSError as error:
+        if not file.store.is_local:  # it is to be asked again, and nothing is known to be spoilt
+            raise OSError(f"{join_uri(warehouse, NOTES)}: {first_line(error)}") from None
         raise ValueError(f"cannot be read: {error}") from None
-    if data is None:  # as in a warehouse of an older release
-        return {}
-    try:
-        return {name: _log_of(noted) for name, noted in json.loads(data).items()}
+    try:  # there are none in a warehouse of an older release
+        logs = {
+            name: _log_of(noted)
+            for name, noted in json.loads(b"{}" if data is None else data).items()
+        }
     except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
         raise ValueError("is spoilt") from None
+    _keep(warehouse, logs)
+    return logs
+
+
+def _keep(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
+    if not store_of(warehouse).is_local:
+        _kept[warehouse] = time.monotonic(), dict(noted)
+
+
+def _bytes_of(file: Place) -> bytes | None:
+    """Return the bytes of the notes, None without any; a store is not asked for them beforehand."""
+    if file.store.is_local:
+        return read_if_there(file, most_bytes=_MOST_BYTES)
+    try:
+        return read_whole(file, most_bytes=_MOST_BYTES)
+    except FileNotFoundError:
+        return None
 
 
 def _log_of(noted: Any) -> NotedLog:
@@ -150,8 +165,13 @@ def _noted_or_none(warehouse: str) -> dict[str, NotedLog] | None:
 
 
 def _write(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
-    path = place(join_uri(warehouse, NOTES)).path
+    file = place(join_uri(warehouse, NOTES))
     logs = {
         name: {"version": log.version, "bytes": log.commit_bytes} for name, log in noted.items()
     }
-    write_durably(path, json.dumps(logs, sort_keys=True).encode())
+    data = json.dumps(logs, sort_keys=True).encode()
+    if file.store.is_local:
+        write_durably(file.path, data)
+    else:
+        publish(file, data)
+    _keep(warehouse, noted)

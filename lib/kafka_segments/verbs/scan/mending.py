@@ -13,7 +13,6 @@ from kafka_segments.files.storage.delta_health import (
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.table_versions import (
-    forget_missing,
     forget_spoilt,
     forget_version,
 )
@@ -32,7 +31,6 @@ def mend_tables(warehouse: str) -> list[str]:
     and may have been of any source: a mark has each of them read again by its next build. It is
     there before anything else is done.
     """
-    forget_missing(warehouse)
     if not any(map(_can_be_mended, _tables_of(warehouse))):
         return []
     with warehouse_lock(warehouse, alone=True):
