@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,26 @@ from kafka_segments.verbs.change.recovery.forecast.run import (
     ForecastOptions,
     run_forecast,
 )
+from kafka_segments.verbs.find.disk.run import DiskOptions, run_disk
+from kafka_segments.verbs.find.triage.decide import Step
+from kafka_segments.verbs.find.triage.run import TriageOptions, run_triage
 from support.kafka.killed_broker import Load, Start, kill_under_load, start_copy, started
 
 pytestmark = pytest.mark.slow
 WRITTEN_BYTES = 40_000_000
 TORN = ("plain-0", 61)
+START = Step("start the broker")
 
 
 def _forecast(log_dir: Path, folder: Path, *, threads: int) -> Forecast:
     return run_forecast(
         ForecastOptions(threads=(threads,), sources=(str(log_dir),), calibrates_in=folder)
     )
+
+
+def _du(folder: Path) -> int:
+    done = subprocess.run(["du", "-s", "-B1", folder], capture_output=True, check=True)
+    return int(done.stdout.split()[0])
 
 
 def _without_kit(forecast: Forecast) -> DirForecast:
@@ -98,7 +108,14 @@ def test_after_a_clean_stop_segments_with_bad_indexes_are_recovered_as_forecast(
     broker = start_copy(killed, tmp_path)
     with broker:
         broker.start_broker()
+        (running,) = run_triage(TriageOptions((str(broker.log_dir),), now_ms=1))
+        use, counted = run_disk(DiskOptions((str(broker.log_dir),), now_ms=1)), _du(broker.log_dir)
+        assert running.is_running
+        assert use.dirs[0].lock.pid is not None
+        assert use.used_bytes == counted
         broker.stop_broker()
+        (stopped,) = run_triage(TriageOptions((str(broker.log_dir),), now_ms=1))
+        assert (stopped.is_running, stopped.starts, stopped.steps) == (False, True, (START,))
         logs = sorted((broker.log_dir / "plain-0").glob("*.log"))
         logs[0].with_suffix(".index").unlink()
         logs[1].with_suffix(".txnindex").write_bytes(bytes(34))  # of offset 0
