@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.verbs.find.internals.tier.decide.tier import STATES, not_copied, tiered_topics
+from kafka_segments.verbs.find.internals.tier.decide.not_copied import (
+    not_copied,
+    tiered_partitions,
+    tiered_topics,
+)
+from kafka_segments.verbs.find.internals.tier.decide.tier import STATES
 from support.spark.rows_of import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
@@ -116,3 +121,22 @@ def test_a_topic_is_tiered_whose_own_setting_says_so(spark: SparkSession) -> Non
 
     assert found.columns == ["cluster", "topic"]
     assert sorted(map(tuple, found.collect())) == [("c", "plain"), ("c", "spaced"), ("d", "plain")]
+
+
+def test_partitions_are_tiered_by_their_topic_or_by_copies_of_its_id(spark: SparkSession) -> None:
+    named = [("c", "t", 0, NEW), ("c", "t", 1, NEW), ("c", "set", 0, NEW), ("c", "plain", 0, NEW)]
+    copies = [
+        *(("c", "t", NEW, 0, COPIED, None), ("c", "t", OLD, 1, COPIED, None)),
+        *(("c", "plain", NEW, 0, STATES[3], None), ("d", "not-named", NEW, 0, COPIED, None)),
+        ("d", "deleted", NEW, 0, COPIED, "DELETE_PARTITION_MARKED"),
+    ]
+    claimed = rows_of(spark, [(*copy, None, None, []) for copy in copies], HELD)
+    columns = "cluster string, topic string, partition int, topic_id string"
+    tiered = rows_of(spark, [("c", "set"), ("d", "set")], "cluster string, topic string")
+
+    decide = tiered_partitions(rows_of(spark, named, columns), tiered)
+
+    found = sorted(tuple(row) for row in claimed.transform(decide).collect())
+    assert found == [("c", "set", 0), ("c", "t", 0), ("d", "not-named", 0)]
+    without = claimed.where("cluster = 'd'").transform(tiered_partitions(None, None)).collect()
+    assert [tuple(row) for row in without] == [("d", "not-named", 0)]

@@ -18,6 +18,7 @@ from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     LOGS,
     METADATA_CONFIGS,
+    METADATA_PARTITIONS,
     METADATA_TOPICS,
     SEGMENTS,
 )
@@ -291,6 +292,37 @@ def test_a_tiered_topic_of_which_nothing_was_announced_is_not_copied(
 
         (row,) = done.stdout.splitlines()[1:]
         assert row.split() == ["never-0", "0", "0", "9"]
+
+
+@pytest.mark.usefixtures("few")
+def test_logs_that_are_not_a_leaders_or_not_there_say_nothing_of_copies(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    copy = made.added(1, 0, 79, topic=TOPIC, epochs=[(0, 0), (1, 50)])
+    fill(tables, INTERNAL_RECORDS, _as_read([copy, made.updated(1, COPIED, topic=TOPIC)]))
+    log = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "topic": TOPIC, "partition": 0}
+    of_file = {"path": f"/d/{0:020d}.log", "largest_timestamp_source": "record"}
+    fill(tables, SEGMENTS, [{**log, **of_file, "next_offset": 80}])
+    fill(tables, LOGS, [{**log, "folder_state": "live", "leader_epochs": EPOCHS[:1]}])
+    named = [(TOPIC, TOPIC_ID), ("not-there", OTHER_ID), ("plain", OTHER_ID)]
+    partitions = [
+        {
+            **{"cluster": "c", "topic": topic, "partition": 0, "topic_id": topic_id, "leader": 2},
+            **{"replicas": [1, 2], "isr": [2], "elr": []},
+        }
+        for topic, topic_id in named
+    ]
+    fill(tables, METADATA_PARTITIONS, partitions)
+    tiered = {"resource_type": "topic", "name": "remote.storage.enable", "value": "true"}
+    fill(tables, METADATA_CONFIGS, [{"cluster": "c", "resource_name": "not-there", **tiered}])
+
+    done = _run("tier", "--warehouse", tmp_path, "--not-copied", "--dry-run")
+
+    assert f"{LOG}: not known: of the brokers that the metadata has in sync (2)" in done.stderr
+    assert "not-there-0: not known: no log of it was read" in done.stderr
+    assert "plain" not in done.stderr
+    assert (done.exit_code, done.stdout.splitlines()[1:]) == (1, [])
 
 
 @pytest.mark.usefixtures("few")

@@ -20,7 +20,6 @@ from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.list import list_sources
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.group_offsets import unread_partitions
 from kafka_segments.engine.tables.known_replicas import known_replicas, telling_left_over
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.engine.tables.statements import sql_text
@@ -29,20 +28,28 @@ from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.durable_files import durable_file, remove_older_temporaries
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
-from kafka_segments.verbs.find.internals.tier.decide.lineage import local_logs, with_lineage
+from kafka_segments.verbs.find.internals.tier.decide.lineage import (
+    local_logs,
+    with_lineage,
+    without_lineage_in_doubt,
+)
+from kafka_segments.verbs.find.internals.tier.decide.not_copied import not_copied, tiered_topics
 from kafka_segments.verbs.find.internals.tier.decide.object_facts import NAMES
 from kafka_segments.verbs.find.internals.tier.decide.objects import with_topic_ids
 from kafka_segments.verbs.find.internals.tier.decide.tier import (
     decide_findings,
     fold_states,
     hold_against_objects,
-    not_copied,
     records_that_count,
-    tiered_topics,
 )
 from kafka_segments.verbs.find.internals.tier.rebuilt_tier import rebuilt_lines
+from kafka_segments.verbs.find.internals.tier.run_unread import (
+    lines_of_doubts,
+    local_doubts,
+    unread_records,
+)
 from kafka_segments.verbs.find.internals.tier.tasks import list_objects
-from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import LogChoice
 
 _OF_PARTITION = ["cluster", "topic", "partition"]
 
@@ -105,13 +112,19 @@ def run_tier(
     tell_metadata_problems(options.warehouse, cluster=cluster or None)
     counted = records.transform(records_that_count(known_replicas(tables)))
     claimed = computed_once(_only(options, counted.transform(fold_states)), caches)
-    unread = _unread_partitions(tables, records, cluster, caches)
+    unread = unread_records(tables, records, cluster, caches)
     folders, unseen = _folders(spark, options, caches)
-    local = _local_logs(tables)
+    tiered, local = _tiered(tables), _local_logs(tables)
+    doubtful: list[str] = []
+    if local is not None and cluster:
+        choice = LogChoice(topics=options.topics, cluster=cluster)
+        doubts = computed_once(local_doubts(tables, claimed, tiered, choice, caches), caches)
+        local = local.transform(without_lineage_in_doubt(doubts))
+        doubtful = lines_of_doubts(doubts)
     _refuse_absent(options, counted, folders, *_topics_of(tables, cluster))
     objects = computed_once(_objects(tables, _only(options, folders), options), caches)
     bare = _bare(options, folders, objects)
-    tell_not_known((*unread, *bare))
+    tell_not_known((*unread, *doubtful, *bare))
     decide = decide_findings(
         now_ms=options.now_ms,
         grace_ms=options.grace_ms,
@@ -136,7 +149,7 @@ def run_tier(
     gaps = None
     if local is not None:
         ours = _only(options, local.where(F.col("cluster") == cluster))
-        gaps = rows.transform(not_copied(ours, tiered=_tiered(tables)))
+        gaps = rows.transform(not_copied(ours, tiered=tiered))
     return Tier(rows, gaps, unclaimed, unseen)
 
 
@@ -229,35 +242,6 @@ def _cluster(records: DataFrame, options: TierOptions) -> str:
     if len(clusters) > 1:
         raise UsageError("the tables have records of several clusters: choose one with --cluster")
     return clusters[0] if clusters else ""
-
-
-def _unread_partitions(
-    tables: Warehouse, records: DataFrame, cluster: str, caches: ExitStack
-) -> list[str]:
-    """Return a line for each partition of ``__remote_log_metadata`` that was not read as a whole.
-
-    Which there are the metadata says; without it that is not asked. ``records``: of the topic.
-    """
-    if tables.version(catalog.METADATA_PARTITIONS) is None:
-        return []
-    read = records.select("cluster", "partition").distinct().withColumn("_is_read", F.lit(True))
-    if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
-        told = read.withColumns({"log_start_offset": F.lit(0), "doubt": F.lit(None).cast("string")})
-    else:
-        choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
-        replicas = LogTables(tables.spark, tables.root, choice, caches).replicas()
-        is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
-        told = replicas.join(read, ["cluster", "partition"], how="full").where(
-            F.coalesce("_is_read", is_empty)
-        )
-    return unread_partitions(
-        tables,
-        told,
-        REMOTE_LOG_TOPIC,
-        cluster=cluster or None,
-        is_named_alone=True,
-        kept="remote segments",
-    )
 
 
 def _bare(options: TierOptions, folders: DataFrame, objects: DataFrame) -> list[str]:

@@ -144,6 +144,22 @@ def local_logs(logs: DataFrame, leaders: DataFrame) -> Transform:
     return transform
 
 
+def without_lineage_in_doubt(doubts: DataFrame) -> Transform:
+    """Take away the lineage of partitions whose log at hand may not be the leader's.
+
+    Needs: rows of ``local_logs``; ``doubts``: cluster, topic, partition.
+    Gives: the same, lineage null where it is in doubt.
+    """
+    in_doubt = doubts.select(*_OF_PARTITION, F.lit(True).alias("_is_in_doubt"))
+
+    def transform(local: DataFrame) -> DataFrame:
+        joined = local.join(F.broadcast(in_doubt), list(_OF_PARTITION), how="left")
+        kept = F.when(F.col("_is_in_doubt").isNull(), F.col("lineage"))
+        return joined.withColumn("lineage", kept).drop("_is_in_doubt")
+
+    return transform
+
+
 def with_lineage(local: DataFrame | None) -> Transform:
     """Tell of each remote segment whether it is in its partition's lineage.
 

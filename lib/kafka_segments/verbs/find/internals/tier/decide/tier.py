@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus, plus
+from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, of_answering_replica
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
@@ -21,7 +21,7 @@ ORPHAN, NO_RECORD = "orphan", "no_record"
 _MISSING, _INCOMPLETE, _DISAGREES = "missing", "incomplete", "disagrees"
 _UNREADABLE, _LOST_LEADERSHIP = "unreadable", "lost_leadership"
 NOT_FOUND = "not_found"
-_NO_COPY = (_MISSING, NOT_FOUND, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
+NO_COPY = (_MISSING, NOT_FOUND, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
 _ADDED = "RemoteLogSegmentMetadataRecord"
 _UPDATED = "RemoteLogSegmentMetadataUpdateRecord"
 _PARTITION_DELETED = "RemotePartitionDeleteMetadataRecord"
@@ -331,74 +331,6 @@ def _not_known(is_not_found: Column) -> Column:
 
 def _refused() -> Column:
     return F.concat(F.col("refused_updates").cast("string"), F.lit(" updates that Kafka refuses"))
-
-
-def tiered_topics(configs: DataFrame) -> DataFrame:
-    """Return the topics that are configured to be copied.
-
-    Needs: rows of ``metadata_configs`` that hold still.
-    Gives: cluster, topic.
-    """
-    is_tiered = (
-        (F.col("resource_type") == "topic")
-        & (F.col("name") == "remote.storage.enable")
-        & (F.lower(F.trim("value")) == "true")
-    )
-    return configs.where(is_tiered).select("cluster", F.col("resource_name").alias("topic"))
-
-
-def not_copied(local: DataFrame, *, tiered: DataFrame | None) -> Transform:
-    """Find the offsets of local logs of tiered partitions that no copy has.
-
-    1. A partition is tiered if its topic is configured so, or if segments of its topic id were
-       announced. If no configs are known, segments of any topic of its name are enough.
-    2. A copy counts if it has the topic id of the local log, is finished, its partition is not
-       being deleted, and no finding keeps a broker from serving it. If the local log has no topic
-       id, copies of any topic of its name count.
-
-    Needs: remote segments with topic_id, state, partition_state, findings; ``local``: cluster,
-        topic, partition, local_topic_id, log_start_offset, log_end_offset; ``tiered``: cluster,
-        topic, of topics that are configured so (None: no configs are known).
-    Gives: cluster, topic, partition, copies (how many of the partition count), from_offset,
-        to_offset (both inclusive).
-    """
-    keys = ("cluster", "topic", "partition")
-    bounds = ("log_start_offset", "log_end_offset")
-    is_same = F.coalesce(F.col("local_topic_id") == F.col("topic_id"), F.lit(True))
-    counts = (
-        (F.col("state") == STATES[COPIED])
-        & F.col("partition_state").isNull()
-        & ~F.arrays_overlap("findings", F.array(*map(F.lit, _NO_COPY)))
-    )
-    of_log = Window.partitionBy(*keys)
-    before = of_log.orderBy("start_offset", "end_offset").rowsBetween(Window.unboundedPreceding, -1)
-    reach = F.greatest("log_start_offset", F.max(plus("end_offset", 1)).over(before))
-
-    def transform(held: DataFrame) -> DataFrame:
-        announced = held.where(F.col("state").isNotNull()).join(local, list(keys))
-        of_log_ids = announced.where(is_same)
-        by_segments = (announced if tiered is None else of_log_ids).select(*keys)
-        chosen = by_segments
-        if tiered is not None:
-            by_config = local.join(tiered, ["cluster", "topic"], how="left_semi").select(*keys)
-            chosen = by_segments.unionByName(by_config)
-        logs = local.join(chosen, list(keys), how="left_semi")
-        copies = of_log_ids.where(counts).select(*keys, *bounds, "start_offset", "end_offset")
-        ends = logs.select(
-            *keys,
-            *bounds,
-            F.col("log_end_offset").alias("start_offset"),
-            F.lit(None).cast("long").alias("end_offset"),
-        )
-        gaps = copies.unionByName(ends).select(
-            *keys,
-            F.count("end_offset").over(of_log).alias("copies"),
-            reach.alias("from_offset"),
-            minus(F.least("start_offset", "log_end_offset"), 1).alias("to_offset"),
-        )
-        return gaps.where("from_offset <= to_offset").distinct()
-
-    return transform
 
 
 def sum_findings(held: DataFrame) -> DataFrame:
