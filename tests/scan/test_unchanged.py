@@ -1,4 +1,4 @@
-"""What is left out without Spark is what ``plan_scan`` leaves as it is, and nothing else."""
+"""What Arrow leaves out and plain Python plans is what ``plan_scan`` leaves and plans."""
 
 import os
 import random
@@ -41,7 +41,7 @@ from kafka_segments.files.storage.stores import store_of
 from kafka_segments.kafka.index.segment.recovery_options import INDEX, RecoveryOptions
 from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.verbs.scan import planning
-from kafka_segments.verbs.scan.decide.plan import SAME, gone, plan_scan
+from kafka_segments.verbs.scan.decide.plan import SAME, SCAN, gone, plan_scan
 from kafka_segments.verbs.scan.decide.unchanged import (
     COMPARED,
     Identity,
@@ -50,6 +50,7 @@ from kafka_segments.verbs.scan.decide.unchanged import (
     of_logs,
     without_unchanged,
 )
+from kafka_segments.verbs.scan.dry_run import Key, KnownSegment, plan_here
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.summary import BuildSummary
 from support.spark.ready_builds import LentBuild
@@ -201,7 +202,7 @@ def _decided(
     ],
     ids=["as listed", "own sizes", "cluster given", "broker given", "both given"],
 )
-def test_what_is_left_is_decided_as_all_is(
+def test_what_is_left_and_what_is_planned_without_spark_is_decided_as_all_is(
     spark: SparkSession,
     number: int,
     identity: dict[str, Any],
@@ -212,7 +213,8 @@ def test_what_is_left_is_decided_as_all_is(
     column = F.concat_ws("/", F.lit("kafka"), *SIZES, F.lit("full")) if has_own_sizes else OPTIONS
     rng = random.Random(f"{SEED} {number} {identity}")
     needs_next = options.get("needs_next", False)
-    listed = _table(_drawn_listing(rng))
+    rows, asked = _drawn_listing(rng), Identity(**identity)
+    listed = _table(rows)
     frame = listing.listed_frame(spark, listed)
     named = frame.transform(with_broker(frame, **identity)).where(F.col("kind") == kinds.SEGMENT)
     known = [
@@ -223,7 +225,7 @@ def test_what_is_left_is_decided_as_all_is(
     before = pa.Table.from_pylist(_one_a_key(known), arrow_schema(COLUMNS))
 
     unlike = without_unchanged(
-        listed, before, options=in_words, needs_next=needs_next, identity=Identity(**identity)
+        listed, before, options=in_words, needs_next=needs_next, identity=asked
     )
 
     all_of_it = _decided(frame, _frame(spark, before), identity, options, column)
@@ -239,6 +241,31 @@ def test_what_is_left_is_decided_as_all_is(
     assert len(before) - len(unlike.known) == unlike.same > 10
     assert len(left[0]) > 10
     assert left[1]
+
+    if not options.get("is_first_look"):  # which a dry run leaves to Spark
+        planned = plan_here(
+            rows,
+            _by_key(before),
+            options=in_words,
+            needs_next=needs_next,
+            full=False,
+            identity=asked,
+        )
+        to_scan = [row for row in all_of_it[0] if row["plan"] == SCAN]
+        assert sorted(row.log_dir + row.relative_path + row.name for row in planned.to_scan) == (
+            sorted(row["log_dir"] + row["relative_path"] + row["name"] for row in to_scan)
+        )
+        assert len(planned.found) == all_of_it[2] + len(all_of_it[0])
+        assert len(planned.gone) == len(all_of_it[1])
+
+
+def _by_key(known: pa.Table) -> dict[Key, KnownSegment]:
+    return {
+        tuple(row[key] for key in SEGMENT_KEYS): KnownSegment(
+            row["path"], row["fingerprint"], row["vanished_at"] is not None
+        )
+        for row in known.to_pylist()
+    }
 
 
 def _table(rows_listed: list[Listed]) -> pa.Table:

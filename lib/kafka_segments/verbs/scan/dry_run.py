@@ -1,11 +1,12 @@
 """What a build would read, told without Spark where that can be.
 
-The rules are those of ``build.decide.plan`` and ``sources.broker_identity``; the tests hold both
-against each other. A tree or a table too large for one process is left to Spark.
+The rules are those of ``scan.decide.plan``, ``scan.decide.vanished`` and
+``sources.broker_identity``; the tests hold both against each other. A tree or a table too large for
+one process is left to Spark.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka_segments.engine.sources.missing import Lost, refuse_lost
@@ -18,6 +19,11 @@ from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.files.storage.uris import join_uri, lies_in
+from kafka_segments.verbs.scan.decide.unchanged import (
+    Identity,
+    OptionsInWords,
+    fingerprint_columns,
+)
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.summary import BuildSummary
 
@@ -25,13 +31,30 @@ _MOST_ROWS = 200_000
 _MOST_BYTES = 64 * 1024 * 1024
 _READ = (*SEGMENT_KEYS, "path", "fingerprint", "vanished_at")
 
+Key = tuple[Any, ...]
+"""The values of ``SEGMENT_KEYS``."""
 
-class _Known(NamedTuple):
-    """A row of table ``segments``."""
+
+class KnownSegment(NamedTuple):
+    """What is compared of a row of table ``segments``."""
 
     path: str
     fingerprint: str | None
-    is_gone: bool
+    has_vanished: bool
+
+
+class Planned(NamedTuple):
+    """What a build does with the segments of a listing, and with those known.
+
+    Attributes:
+        found: all of the listing.
+        to_scan: those of them that are new or have changed.
+        gone: those known that were not found again, and may not lie where nobody looked.
+    """
+
+    found: list[Listed]
+    to_scan: list[Listed]
+    gone: list[KnownSegment]
 
 
 def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
@@ -59,18 +82,17 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     for row in listed:
         if row.kind == kinds.UNLISTED and not row.relative_path:
             raise SourceError(row.source, row.reason or "unknown reason")
-    found = _found(listed, options)
-    to_scan = [
-        row
-        for key, row in found
-        if options.full
-        or key not in known
-        or known[key].fingerprint != _fingerprint(key, row, options)
-    ]
-    gone = _vanished(known, {key for key, _ in found}, listed)
-    lost = _lost(known, gone, listed, options)
+    found, to_scan, gone = plan_here(
+        listed,
+        known,
+        options=options.fingerprint_in_words,
+        needs_next=options.index_format.needs_next,
+        identity=Identity(options.cluster, options.broker_id),
+        full=options.full,
+    )
+    lost = _lost(known, gone, found, options.sources)
     refuse_lost(lost, most_percent=options.most_vanished, what="segments")
-    with_segments = {row.source for _, row in found}
+    with_segments = {row.source for row in found}
     empty = tuple(source for source in options.sources if source not in with_segments)
     not_taken = sum(row.kind in kinds.NOT_TAKEN for row in listed)
     left_over, passed_over = (sum(row.kind == kind for row in listed) for kind in kinds.HARMLESS)
@@ -93,7 +115,38 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     )
 
 
-def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
+def plan_here(
+    listed: Sequence[Listed],
+    known: Mapping[Key, KnownSegment],
+    *,
+    options: OptionsInWords,
+    needs_next: bool,
+    identity: Identity,
+    full: bool,
+) -> Planned:
+    """Decide what ``plan_scan`` and ``gone`` decide, but for which segments are touched anew.
+
+    Args:
+        listed: rows of a listing, whole.
+        known: the rows of ``segments`` below the sources, by key.
+        options: what a fingerprint says of the options, of all or by cluster, broker id and topic.
+        needs_next: whether the next segment's base offset counts like the size.
+        identity: the cluster and the broker of all segments.
+        full: whether all are read.
+    """
+    found = _found(listed, identity)
+    before = {key: row.fingerprint for key, row in known.items()}
+    names = fingerprint_columns(needs_next=needs_next)
+    to_scan = [
+        row
+        for key, row in found
+        if full or key not in before or before[key] != _fingerprint(key, row, names, options)
+    ]
+    gone = _vanished(known, {key for key, _ in found}, listed)
+    return Planned([row for _, row in found], to_scan, gone)
+
+
+def _known(options: BuildOptions) -> dict[Key, KnownSegment] | None:
     """Return by key the segments below the sources that earlier builds know."""
     table = join_uri(options.warehouse, "segments")
     if not last_version(table):
@@ -102,7 +155,7 @@ def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
     if rows is None:
         return None
     return {
-        tuple(row[key] for key in SEGMENT_KEYS): _Known(
+        tuple(row[key] for key in SEGMENT_KEYS): KnownSegment(
             row["path"], row["fingerprint"], row["vanished_at"] is not None
         )
         for row in rows
@@ -110,8 +163,8 @@ def _known(options: BuildOptions) -> dict[tuple[Any, ...], _Known] | None:
     }
 
 
-def _found(listed: Sequence[Listed], options: BuildOptions) -> list[tuple[tuple[Any, ...], Listed]]:
-    """Return the segments found with their keys."""
+def _found(listed: Sequence[Listed], identity: Identity) -> list[tuple[Key, Listed]]:
+    """Return the segments found with their keys, as ``with_broker`` completes them."""
     brokers = {
         row.log_dir: (row.meta.get("cluster_id"), row.meta.get("node_id"))
         for row in listed
@@ -121,8 +174,8 @@ def _found(listed: Sequence[Listed], options: BuildOptions) -> list[tuple[tuple[
     for row in listed:
         if row.kind == kinds.SEGMENT:
             named, node = brokers.get(row.log_dir, (None, None))
-            cluster = _first(options.cluster, named, "")
-            broker_id = _first(options.broker_id, node, -1)
+            cluster = _first(identity.cluster, named, "")
+            broker_id = _first(identity.broker_id, node, -1)
             key = (cluster, broker_id, row.log_dir, row.topic, row.partition, row.base_offset)
             found.append((key, row))
     return found
@@ -132,38 +185,36 @@ def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def _fingerprint(key: tuple[Any, ...], row: Listed, options: BuildOptions) -> str:
+def _fingerprint(key: Key, row: Listed, names: Sequence[str], options: OptionsInWords) -> str:
     cluster, broker_id, _, topic, *_ = key
-    depends_on = [row.size_bytes, row.mtime_ns]
-    if options.index_format.needs_next:
-        depends_on.append(row.next_base_offset)
-    parts = [str(value) for value in depends_on if value is not None]
-    return "/".join([*parts, options.fingerprint_of_options(cluster, broker_id, topic)])
+    parts = [str(value) for name in names if (value := getattr(row, name)) is not None]
+    in_words = options if isinstance(options, str) else options(cluster, broker_id, topic)
+    return "/".join([*parts, in_words])
 
 
 def _vanished(
-    known: dict[tuple[Any, ...], _Known], found: set[tuple[Any, ...]], listed: Sequence[Listed]
-) -> list[_Known]:
+    known: Mapping[Key, KnownSegment], found: set[Key], listed: Sequence[Listed]
+) -> list[KnownSegment]:
     """Return the known segments that are gone, but for those that may lie where none could look."""
     unseen = tuple(f"{_path(row)}/" for row in listed if row.kind in kinds.UNSEEN)
     return [
         row
         for key, row in known.items()
-        if not row.is_gone and key not in found and not f"{row.path}/".startswith(unseen)
+        if not row.has_vanished and key not in found and not f"{row.path}/".startswith(unseen)
     ]
 
 
 def _lost(
-    known: dict[tuple[Any, ...], _Known],
-    gone: Sequence[_Known],
-    listed: Sequence[Listed],
-    options: BuildOptions,
+    known: Mapping[Key, KnownSegment],
+    gone: Sequence[KnownSegment],
+    found: Sequence[Listed],
+    sources: Sequence[str],
 ) -> Iterator[Lost]:
     """Count as ``count_lost`` does."""
-    folders = {_folder(_path(row)) for row in listed if row.kind == kinds.SEGMENT}
+    folders = {_folder(_path(row)) for row in found}
     lost = [row for row in gone if _folder(row.path) not in folders]
-    for source in options.sources:
-        before = sum(not row.is_gone and lies_in(row.path, source) for row in known.values())
+    for source in sources:
+        before = sum(not row.has_vanished and lies_in(row.path, source) for row in known.values())
         yield Lost(source, before, sum(lies_in(row.path, source) for row in lost))
 
 

@@ -10,6 +10,7 @@ from kafka_segments.engine.sources.broker_identity import file_path
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import INDEX
+from kafka_segments.verbs.scan.decide.unchanged import fingerprint_columns
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
 GONE, KNOWN = "gone", "known"
@@ -45,9 +46,8 @@ def plan_scan(
         ``known``: rows of ``segments``.
     Gives: the same with ``fingerprint``, ``is_known``, ``index_format_before`` and ``plan``.
     """
-    depends_on = ["size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else [])]
     in_words = F.lit(options) if isinstance(options, str) else options
-    fingerprint = F.concat_ws("/", *depends_on, in_words)
+    fingerprint = F.concat_ws("/", *fingerprint_columns(needs_next=needs_next), in_words)
 
     def transform(found: DataFrame) -> DataFrame:
         marked = found.withColumn("fingerprint", fingerprint)

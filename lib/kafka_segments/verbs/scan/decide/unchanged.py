@@ -1,7 +1,9 @@
 """Which listed segments are as table ``segments`` has them, told without Spark.
 
-Most segments have not changed since the last run. Leaving them out here takes a tenth of the time
-that Spark needs to list and join them. ``build.decide.plan`` decides the others.
+Most segments have not changed since the last run. Leaving them out by Arrow takes a tenth of the
+time that Spark needs to list and join them; ``scan.decide.plan`` decides the others. A dry run
+(``scan.dry_run``) asks in plain Python, as Arrow imports pandas for the first value it is handed.
+The tests draw listings, and hold all three against each other.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +21,14 @@ COMPARED = (*SEGMENT_KEYS, "path", "fingerprint", "is_active", "vanished_at")
 
 
 OptionsInWords = str | Callable[[str, int, str], str]
+
+
+def fingerprint_columns(*, needs_next: bool) -> tuple[str, ...]:
+    """Name what a fingerprint has of a listed segment, before what it says of the options.
+
+    Joined by slashes, without what is null. ``needs_next``: the next segment counts, too.
+    """
+    return ("size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else []))
 
 
 class Unlike(NamedTuple):
@@ -152,8 +162,8 @@ def _in_words(
 
 def _fingerprints(found: pa.Table, options: Any, *, needs_next: bool) -> pa.ChunkedArray:
     """Return what ``plan_scan`` compares of segments."""
-    depends_on = ["size_bytes", "mtime_ns", *(["next_base_offset"] if needs_next else [])]
-    parts = [found[name].cast(pa.string()) for name in depends_on]
+    names = fingerprint_columns(needs_next=needs_next)
+    parts = [found[name].cast(pa.string()) for name in names]
     return pc.binary_join_element_wise(*parts, options, "/", null_handling="skip")
 
 
