@@ -11,6 +11,7 @@ from airflow.sdk import Param, PokeReturnValue, dag, task
 
 from kafka_segments_job import KafkaSegmentsJob, table_asset
 from kafka_segments_params import (
+    NAME,
     NOW_MS,
     TURN,
     WAREHOUSE,
@@ -28,8 +29,8 @@ _BACKUPS = {
         "required": ["name", "backup", "against"],
         "additionalProperties": False,
         "properties": {
-            "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]+$"},
-            "backup": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+            "name": {"type": "string", "pattern": NAME},
+            "backup": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
             "against": {
                 "type": "array",
                 "minItems": 1,

@@ -29,7 +29,8 @@ SERVER_PROPERTIES = (
 )
 # A scheduled run, a backfill and a retry decide at the run's own moment, not at that of the clock.
 NOW_MS = "{{ ((dag_run.logical_date or dag_run.run_after).timestamp() * 1000) | int }}"
-
+NAME = "^(?![.]{1,2}$)[A-Za-z0-9._-]+$"
+"""Of what a list names; folders of index files have these names, too."""
 _LOG_DIRS = {
     "type": ["array", "null"],
     "minItems": 1,
@@ -38,8 +39,12 @@ _LOG_DIRS = {
         "required": ["name", "sources"],
         "additionalProperties": False,
         "properties": {
-            "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]+$"},
-            "sources": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+            "name": {"type": "string", "pattern": NAME},
+            "sources": {
+                "type": "array",
+                "minItems": 1,
+                "items": {"type": "string", "minLength": 1},
+            },
             "cluster": {"type": "string", "minLength": 1},
             "broker_id": {"type": "integer"},
         },
@@ -169,16 +174,21 @@ def listed(params: Mapping[str, Any], param: str, schema: Mapping[str, Any]) -> 
     """Read a list from a param or, where that is null, from the variable that fits its schema.
 
     Airflow itself takes a value that is no JSON for a variable that is not there, and tries again.
+    So it does where a template names a variable that is not set: they are asked for here.
 
     Raises:
-        AirflowFailException: the variable is not set, is no JSON, is empty or does not fit.
+        AirflowFailException: the variable is not set, is no JSON, is empty or does not fit; or
+            another one that the run's tasks need is not set.
     """
-    if params[param]:
-        return params[param]
-    name = f"variable kafka_segments_{param}"
-    text = Variable.get(f"kafka_segments_{param}", default=None)
-    if text is None:
-        raise AirflowFailException(f"{name} is not set, and the run has no param {param}")
+    given = params[param] or _listed_by_variable(param, schema)
+    _require("home")
+    if not params["warehouse"]:
+        _require("warehouse", param="warehouse")
+    return given
+
+
+def _listed_by_variable(param: str, schema: Mapping[str, Any]) -> Any:
+    text, name = _require(param, param=param), f"variable kafka_segments_{param}"
     try:
         given = json.loads(text)
     except json.JSONDecodeError as error:
@@ -190,6 +200,15 @@ def listed(params: Mapping[str, Any], param: str, schema: Mapping[str, Any]) -> 
     except ParamValidationError as error:
         wrong: Any = error.args[0]
         raise AirflowFailException(f"{name}: {wrong.json_path}: {wrong.message}") from None
+
+
+def _require(name: str, *, param: str | None = None) -> str:
+    """Return the text of a variable that has no default, not even an empty one."""
+    text = Variable.get(f"kafka_segments_{name}", default=None)
+    if text is None:
+        without = "" if param is None else f", and the run has no param {param}"
+        raise AirflowFailException(f"variable kafka_segments_{name} is not set{without}")
+    return str(text)
 
 
 def has_turn(ti: Any) -> bool:

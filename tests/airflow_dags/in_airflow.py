@@ -101,16 +101,23 @@ def unknown_keys() -> list[Any]:
 def variable_log_dirs() -> list[Any]:
     """Give how a run ends whose variable of log directories has these values."""
 
-    def ends(value: str | None) -> Any:
+    def ends(value: str | None, **others: str | None) -> Any:
+        found = {"kafka_segments_home": "/h", "kafka_segments_warehouse": "/w", **others}
+        found["kafka_segments_log_dirs"] = value
+        params = {"log_dirs": None, "index_dir": None, "warehouse": None}
+
         def get(name: str, default: Any = None) -> Any:
-            return value if name == "kafka_segments_log_dirs" else default
+            return default if found.get(name) is None else found[name]
 
         with mock.patch.object(shared.Variable, "get", get):
-            return failure(lambda: shared.log_dirs({"log_dirs": None, "index_dir": None}))
+            return failure(lambda: shared.log_dirs(params))
 
     unnamed, strange = '[{"sources": ["/a"]}]', '[{"name": "a", "sources": ["/a"], "brokr": 1}]'
+    above, nowhere = '[{"name": "..", "sources": ["/a"]}]', '[{"name": "a", "sources": ["", "/b"]}]'
     sound = '[{"name": "a", "sources": ["/a"], "broker_id": 1}]'
-    return [ends(value) for value in (sound, None, "", "[{'name'", "[]", unnamed, strange)]
+    values = (sound, None, "", "[{'name'", "[]", unnamed, strange, above, nowhere)
+    unset = (ends(sound, kafka_segments_home=None), ends(sound, kafka_segments_warehouse=None))
+    return [*map(ends, values), *unset]
 
 
 def triggered() -> list[Any]:

@@ -174,6 +174,10 @@ def test_a_variable_of_log_directories_is_checked_as_the_param_is(loaded: Any) -
             f"{name} is an empty list: there would be nothing to do",
             f"{name}: $[0]: 'name' is a required property",
             f"{name}: $[0]: Additional properties are not allowed ('brokr' was unexpected)",
+            f"{name}: $[0].name: '..' does not match ",
+            f"{name}: $[0].sources[0]: '' ",
+            "variable kafka_segments_home is not set",
+            "variable kafka_segments_warehouse is not set, and the run has no param warehouse",
         ),
         strict=True,
     ):

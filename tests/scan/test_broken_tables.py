@@ -43,7 +43,7 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
 ) -> None:
     built = lent_build.lend(tmp_path / "warehouse")
     warehouse = built.warehouse
-    tables = ("segments", "logs", "offset_index", "time_index", "unrecognized_files")
+    tables = ("segments", "logs", "log_dirs", "offset_index", "time_index", "unrecognized_files")
     before = {table: _rows(warehouse, table) for table in tables}
     for table, harm in (
         ("segments", _halve),
@@ -56,6 +56,7 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
         harm(newest)
     _newest(warehouse, "time_index").unlink()
     cut = run_verb(["sql", "SELECT count(*) FROM time_index", "--warehouse", str(warehouse)])
+    shutil.rmtree(warehouse / "log_dirs")
 
     words = ["build", "--source", str(built.logs), "--warehouse", str(warehouse)]
     elsewhere = tmp_path / "elsewhere"
@@ -71,6 +72,7 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
     assert cut.status == 2
     assert "time_index is broken: _delta_log ends with version " in cut.err
     assert "table time_index: its log ends with version " in done.err
+    assert "table log_dirs: its log is not there, version " in done.err
     assert done.status == 1
     assert READS_ALL_AGAIN not in again.err
     assert "would read 0 of " in again.err

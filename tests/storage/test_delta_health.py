@@ -1,6 +1,7 @@
 """Tables that are not whole on their disk: found, named with the step, and set aside."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,22 @@ def test_a_log_that_ends_before_a_noted_version_was_cut_back(table: Path, tmp_pa
     assert left == [f"{1:020d}.crc"]
     forget_version(str(table))
     assert broken_log(str(table)) is None
+
+
+def test_a_builds_table_that_is_gone_is_made_whole_and_another_one_is_as_a_person_left_it(
+    table: Path, tmp_path: Path
+) -> None:
+    plans = table.with_name("retention_plans")
+    shutil.copytree(table, plans)
+    note_versions(str(tmp_path / "warehouse"), ("segments", "retention_plans"))
+    shutil.rmtree(table / "_delta_log")
+    shutil.rmtree(plans)
+
+    found = broken_log(str(table))
+
+    assert found is not None and found.is_cut
+    assert "_delta_log is not there, version 2 had been committed. `kafka-segments b" in found.text
+    assert broken_log(str(plans)) is None
 
 
 @pytest.mark.parametrize(

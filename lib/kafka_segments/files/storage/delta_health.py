@@ -144,7 +144,11 @@ def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Brok
             why = f"has {entry.size_bytes} bytes, it was committed with {there}"
             return Broken(table, _in_log(entry), why, entry is commits[-1])
     last = last_version_among(entries)
-    if last is None or last >= noted.version:
+    if last is None:  # another table may have been moved away: what it kept is then lost
+        why = f"is not there, version {noted.version} had been committed"
+        is_made = table.rstrip("/").rpartition("/")[2] in OF_BUILD
+        return Broken(table, "_delta_log", why, is_cut=True) if is_made else None
+    if last >= noted.version:
         return None
     newest = log_of(table).child(f"{noted.version:020d}.json")
     if newest.filesystem.get_file_info(newest.path).type == fs.FileType.File:
@@ -173,8 +177,7 @@ def broken_file(table: str) -> Broken | None:
     None: nothing was found, or there is no table.
 
     Raises:
-        SourceError: the log cannot be listed.
-        OSError: a file went meanwhile, or the disk or the store fails.
+        SourceError, OSError: the log cannot be listed, or a file went meanwhile.
     """
     entries, found = _looked_at(table)
     if found is not None:
@@ -195,7 +198,7 @@ def broken_file(table: str) -> Broken | None:
 def first_broken(warehouse: str) -> Broken | None:
     """Return the first file of a warehouse's tables that is not whole, see ``broken_file``.
 
-    Tables that cannot be looked at are passed over: what failed before says it.
+    Tables that cannot be looked at are passed over.
     """
     try:
         folders = sorted(entry.name for entry in list_folder(place(warehouse)) if entry.is_folder)
