@@ -14,6 +14,7 @@ from kafka_segments.verbs.change.migrate.command import migrate
 from kafka_segments.verbs.change.recovery.command import recovery
 from kafka_segments.verbs.copies.backup.command import backup
 from kafka_segments.verbs.copies.divergence.command import divergence
+from kafka_segments.verbs.find.cleaner.command import cleaner
 from kafka_segments.verbs.find.disk.command import disk
 from kafka_segments.verbs.find.failover.command import failover, restore
 from kafka_segments.verbs.find.forensics.command import forensics
@@ -64,6 +65,7 @@ for verb in (
     audit,
     backup,
     build,
+    cleaner,
     compact,
     disk,
     divergence,

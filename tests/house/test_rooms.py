@@ -17,6 +17,7 @@ OTHERWISE = {
     "backup verify": "is all that `backup` does: it runs and prints by the verb's name",
     "search bootstrap": "is `search offsets` with a time of its own",
     "compact run_undo": "puts files back, without a session",
+    "cleaner run_cleaner": "looks at log directories, without a session",
     "disk run_disk": "looks at folders of this machine, without a session",
     "triage run_triage": "looks at folders of this machine, without a session",
     "recovery run_forecast": "reads disks, without a session",

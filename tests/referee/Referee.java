@@ -101,6 +101,7 @@ public final class Referee {
             case "clean" -> Cleaning.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
             case "clean_log" -> CleanerRuns.run(directory(request), request);
+            case "cleaner_picks" -> CleanerPicks.run(directory(request), request);
             case "retention" -> RetentionRuns.run(required(request, "logs"));
             case "write_commits" -> Commits.write(
                 required(request, "commits"), integer(request, "partitions"));

@@ -383,6 +383,15 @@ class Referee:
         )["clean"]
         return clean
 
+    def pick_logs_to_clean(self, directory: Path, *, seed: int, logs: int, now_ms: int) -> Answer:
+        """Draw compacted logs into a log directory, and have the cleaner's manager choose.
+
+        Gives ``logs``, by topic what it makes of each: ``config``, ``first_dirty``, ``until``,
+        ``clean_bytes``, ``cleanable_bytes``, ``overdue_ms``, ``bases``; and ``picks``, the topics
+        that it would clean one after another, each with its ratio.
+        """
+        return self._ask("cleaner_picks", dir=str(directory), seed=seed, logs=logs, now=now_ms)
+
     def write_commits(self, commits: Sequence[Answer], partitions: int = 50) -> list[Answer]:
         """Write records of ``__consumer_offsets`` as the group coordinator does.
 

@@ -18,6 +18,7 @@ CALLS = {
     "audit": "--source {node} {tables}",
     "backup verify": "--backup {node} --against n2={other} {tables}",
     "build": "--source {node} {tables} --index-dir {folder}/indexes --full",
+    "cleaner": "{node}",
     "compact": "--source {node} {tables} --index-dir {folder}/indexes --dry-run",
     "disk": "{node}",
     "divergence compare": "--copy n1={node} --copy n2={other} {tables}",

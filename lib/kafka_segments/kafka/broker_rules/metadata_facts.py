@@ -40,6 +40,7 @@ class MetadataFacts:
         partitions: Replicas' node ids and their directory ids, by topic id and partition.
         topics: Names of topics by their ids.
         configs: Settings of topics, by their names.
+        broker_configs: Settings of brokers, by their ids; by an empty text those of all.
         directory_ids: The log directories that each node registered.
     """
 
@@ -49,6 +50,7 @@ class MetadataFacts:
     topics: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     directory_ids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def replica(self, topic_id: str, partition: int, node_id: int) -> AssignedReplica | None:
         """Return the replica of a partition on a node; None: it has none there."""

@@ -19,6 +19,7 @@ from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, parse_segment_name
 from kafka_segments.kafka.wire.record_filling import RecordFiller
 from kafka_segments.verbs.find.internals.metadata_image import (
+    BROKER,
     BROKERS,
     CONFIGS,
     PARTITIONS,
@@ -158,10 +159,10 @@ class _Image:
 
     def facts(self) -> MetadataFacts:
         """Return the state so far."""
-        configs: dict[str, dict[str, str]] = {}
+        configs: dict[str, dict[str, dict[str, str]]] = {TOPIC: {}, BROKER: {}}
         for row in self._rows.get(CONFIGS, {}).values():
-            if row["resource_type"] == TOPIC:
-                configs.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
+            of_type = configs.get(row["resource_type"], {})
+            of_type.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
         partitions = self._rows.get(PARTITIONS, {}).values()
         return MetadataFacts(
             {
@@ -172,11 +173,12 @@ class _Image:
                 for row in partitions
             },
             {row["topic_id"]: row["topic"] for row in self._rows.get(TOPICS, {}).values()},
-            configs,
+            configs[TOPIC],
             {
                 row["node_id"]: tuple(row["log_dirs"])
                 for row in self._rows.get(BROKERS, {}).values()
             },
+            configs[BROKER],
         )
 
 

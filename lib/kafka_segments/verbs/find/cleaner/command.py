@@ -1,0 +1,84 @@
+"""``cleaner``: what the log cleaner makes of each compacted log, and why it does not run."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka_segments.console.local_folders import folders_argument, local_folders
+from kafka_segments.console.options import (
+    ExitStatus,
+    clock,
+    now_ms_option,
+    optional_source_option,
+    output_option,
+    run,
+    verbose_option,
+)
+from kafka_segments.console.strict_options import Command
+from kafka_segments.errors import UsageError
+
+
+@click.command(cls=Command, may_spare_spark=("sources", "folders"))
+@folders_argument
+@optional_source_option
+@click.option(
+    "--server-properties",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The broker's server.properties, for what the metadata log does not set.",
+)
+@click.option(
+    "--what-if",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="As if all topics had this setting, such as min.cleanable.dirty.ratio=0.1; repeatable.",
+)
+@now_ms_option
+@output_option()
+@verbose_option
+def cleaner(**options: Any) -> None:
+    """Say of each compacted log where it stands with the log cleaner, and why.
+
+    Its dirty ratio, from where on it is dirty and how far the cleaner may go, what holds it, and
+    which log is next: as the broker's cleaner sees it at that moment. Settings are those of the
+    metadata log. Without a broker, tables or a JVM; nothing is written. Exit status 1: a log is
+    held by what may not pass by itself, the cleaner does not run, or something is not known.
+    """
+    run(lambda: _cleaner(**options), verbose=options["verbose"])
+
+
+def _cleaner(
+    *,
+    folders: tuple[str, ...],
+    sources: tuple[str, ...],
+    server_properties: Path | None,
+    changes: tuple[str, ...],
+    now_ms: int | None,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.verbs.find.cleaner.configs import parse_changes  # noqa: PLC0415
+    from kafka_segments.verbs.find.cleaner.report import print_cleaner  # noqa: PLC0415
+    from kafka_segments.verbs.find.cleaner.run import (  # noqa: PLC0415
+        CleanerOptions,
+        read_properties,
+        run_cleaner,
+    )
+
+    properties = {}
+    if server_properties is not None:
+        try:
+            text = server_properties.read_text("latin-1")
+        except OSError as error:
+            raise UsageError(f"{server_properties}: {error.strerror}") from None
+        properties = dict(read_properties(text, str(server_properties)))
+    options = CleanerOptions(
+        local_folders("cleaner", (*folders, *sources)),
+        now_ms=clock() if now_ms is None else now_ms,
+        properties=properties,
+        what_if=parse_changes(changes),
+    )
+    found = print_cleaner(run_cleaner(options), output)
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE

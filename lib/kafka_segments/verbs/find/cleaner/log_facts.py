@@ -1,0 +1,163 @@
+"""Read what the cleaner goes by of a log: its segments, its end, where a transaction is open."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from kafka_segments.errors import CorruptIndexError, InvalidTransactionError
+from kafka_segments.files.segments.segment_ends import read_segment_end
+from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
+from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.kafka.broker_rules.log_cleaner import (
+    CleanedLog,
+    CleanedSegment,
+    CleanerConfig,
+)
+from kafka_segments.kafka.broker_rules.replays import kept_snapshots, snapshots_of
+from kafka_segments.kafka.index.log.producer_state import ProducerState
+from kafka_segments.kafka.index.log.rereading import producers_between
+from kafka_segments.kafka.index.log.snapshots import decode_snapshot
+from kafka_segments.kafka.index.segment.batch_reading import headers
+from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.kafka.wire.names import (
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    file_name,
+    parse_segment_name,
+)
+from kafka_segments.kafka.wire.reading import ReadInto
+
+_MOST_SNAPSHOT_BYTES = 1024 * 1024 * 1024
+_MOST_REREAD_BYTES = 4 * 1024 * 1024 * 1024
+_NS_A_MS = 1_000_000
+
+
+class NotKnownError(Exception):
+    """Why what the cleaner makes of a log is not known."""
+
+
+def read_log(
+    uri: str,
+    folder: str,
+    entries: Sequence[FileEntry],
+    noted: Mapping[str, int],
+    config: CleanerConfig,
+) -> CleanedLog:
+    """Read what the cleaner goes by.
+
+    Args:
+        uri: its log directory.
+        folder: its folder's name.
+        entries: what lies there.
+        noted: what its log directory's checkpoints have of it: ``log_start_offset``,
+            ``high_watermark``, ``cleaner_offset``.
+        config: what of it is needed depends on its settings.
+
+    Raises:
+        NotKnownError: it has no segment, or its end or its open transactions cannot be told.
+        OSError: a file cannot be read.
+        FileChangedError: a file became shorter.
+    """
+    here = place(uri).child(folder)
+    files = {entry.name: entry for entry in entries if not entry.is_folder and not entry.oddity}
+    bases = sorted(base for name in files if (base := parse_segment_name(name)) is not None)
+    if not bases:
+        raise NotKnownError("it has no segment")
+    sizes = {name: entry.size_bytes for name, entry in files.items()}
+    found = read_segment_end(here, bases[-1], sizes)
+    end = found.kept_offset if found.next_offset is None else found.next_offset
+    if end is None:
+        raise NotKnownError(
+            f"where it ends is not known: {found.problem or 'its last index entry'}"
+        )
+    start = min(max(noted.get("log_start_offset", 0), bases[0]), end)
+    watermark = max(min(noted.get("high_watermark", end), end), start)
+    reader = _LogReader(here, bases, sizes)
+    segments = [
+        CleanedSegment(
+            base,
+            sizes[file_name(base, LOG_SUFFIX)],
+            reader.largest_timestamp(base, files) if config.needs_timestamps else None,
+            reader.first_batch_timestamp(base) if config.needs_first_batches else None,
+        )
+        for base in bases
+    ]
+    unstable = reader.first_unstable(watermark, start)
+    return CleanedLog(segments, start, end, watermark, unstable, noted.get("cleaner_offset"))
+
+
+class _LogReader:
+    """Reads of a log what only its bytes tell."""
+
+    def __init__(self, folder: Place, bases: Sequence[int], sizes: Mapping[str, int]) -> None:
+        self._folder, self._bases, self._sizes = folder, bases, sizes
+        self._recoverer = SegmentRecoverer(RecoveryOptions(check_crc=False))
+
+    def largest_timestamp(self, base: int, files: Mapping[str, FileEntry]) -> int | None:
+        """Return a segment's greatest timestamp, else when its file was written; active: None."""
+        if base == self._bases[-1]:
+            return None
+        with self._opened(base) as (read_into, size):
+            found = self._recoverer.recover(read_into, size_bytes=size, base_offset=base)
+        if found.max_timestamp >= 0:
+            return found.max_timestamp
+        return files[file_name(base, LOG_SUFFIX)].mtime_ns // _NS_A_MS
+
+    def first_batch_timestamp(self, base: int) -> int | None:
+        """Return the greatest timestamp of a segment's first batch; None: it has no batch."""
+        with self._opened(base) as (read_into, size):
+            batches = next(iter(headers(read_into, 0, size)), None) if size else None
+        return None if batches is None else int(batches[wire.BATCH_MAX_TIMESTAMP, 0])
+
+    def first_unstable(self, watermark: int, start: int) -> int | None:
+        """Return where the first transaction begins that is open at an offset; None: none is.
+
+        Of those that begin in the active segment, which is not cleaned, that is not asked.
+        """
+        offset, state = self._snapshot(watermark)
+        if offset == watermark or (offset >= self._bases[-1] and not state.open):
+            return self._unstable(state, start)
+        read = [base for base in self._bases if base < watermark and self._end_of(base) > offset]
+        if sum(self._sizes[file_name(base, LOG_SUFFIX)] for base in read) > _MOST_REREAD_BYTES:
+            raise NotKnownError("no snapshot of its producers is near its end: see `audit`")
+        for base in read:
+            with self._opened(base) as (read_into, size):
+                try:
+                    summary = producers_between(
+                        self._recoverer,
+                        read_into,
+                        size_bytes=size,
+                        base_offset=base,
+                        start_offset=max(offset, base),
+                        end_offset=watermark,
+                    )
+                    state.apply(summary)
+                except InvalidTransactionError as error:
+                    raise NotKnownError(f"segment {base}: {error}") from None
+        return self._unstable(state, start)
+
+    def _unstable(self, state: ProducerState, start: int) -> int | None:
+        found = state.first_unstable_offset()
+        return None if found is None else max(found, start)
+
+    def _end_of(self, base: int) -> int:
+        later = self._bases[self._bases.index(base) + 1 :]
+        return later[0] if later else 2**63 - 1
+
+    def _snapshot(self, watermark: int) -> tuple[int, ProducerState]:
+        """Return the newest snapshot up to an offset that can be read, with its offset."""
+        kept = kept_snapshots(snapshots_of(self._sizes), frozenset(self._bases))
+        for offset in reversed([each for each in kept if each <= watermark]):
+            file = self._folder.child(file_name(offset, SNAPSHOT_SUFFIX))
+            try:
+                data = read_whole(file, most_bytes=_MOST_SNAPSHOT_BYTES)
+                return offset, decode_snapshot(data)
+            except CorruptIndexError:
+                continue
+        return self._bases[0], ProducerState()
+
+    @contextmanager
+    def _opened(self, base: int) -> Iterator[tuple[ReadInto, int]]:
+        with open_segment(self._folder.child(file_name(base, LOG_SUFFIX))) as opened:
+            yield opened.read_into, opened.size_bytes

@@ -1,0 +1,111 @@
+"""What ``cleaner`` prints."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kafka_segments.console.lines import print_csv, print_json, say
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
+from kafka_segments.console.table_form import made_table, print_table
+from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
+from kafka_segments.verbs.find.cleaner.run import NodeStands
+
+_ORDER = {stand: number for number, stand in enumerate((*FOR_A_PERSON, *Stand))}
+
+
+def print_cleaner(nodes: Sequence[NodeStands], output: str) -> int:
+    """Print where logs stand; return how many are for a person, what is not known included."""
+    if output == "table":
+        for node in nodes:
+            _print_node(node)
+    else:
+        _print_rows(nodes, output)
+    for node in nodes:
+        for line in node.not_known:
+            say(f"not known: {line}")
+    return sum(
+        len(node.not_known) + sum(one.stand in FOR_A_PERSON for one in node.stands.values())
+        for node in nodes
+    )
+
+
+def rows_of(node: NodeStands) -> Iterator[dict[str, Any]]:
+    """Yield a row for each compacted log; None: not known."""
+    for (log_dir, folder), one in node.stands.items():
+        log, found, config = one.log, one.found, one.config
+        yield {
+            "cluster": node.cluster,
+            "broker_id": node.node_id,
+            "log_dir": log_dir,
+            "folder": folder,
+            "stand": one.stand.value,
+            "why": one.why,
+            "checkpoint": None if log is None else log.checkpoint,
+            "checkpoint_state": None if found is None else found.checkpoint.value,
+            "log_start_offset": None if log is None else log.start,
+            "end_offset": None if log is None else log.end,
+            "high_watermark": None if log is None else log.high_watermark,
+            "first_unstable_offset": None if log is None else log.first_unstable,
+            "first_dirty_offset": None if found is None else found.first_dirty,
+            "until_offset": None if found is None else found.until,
+            "until_because": None if found is None else found.bound.value,
+            "clean_bytes": None if found is None else found.clean_bytes,
+            "cleanable_bytes": None if found is None else found.cleanable_bytes,
+            "dirty_bytes": None if found is None else found.dirty_bytes,
+            "dirty_ratio": None if found is None else round(found.ratio, 6),
+            "overdue_ms": None if found is None else found.overdue_ms,
+            "most_passes": one.most_passes,
+            **config._asdict(),
+        }
+
+
+def _print_rows(nodes: Sequence[NodeStands], output: str) -> None:
+    rows = [row for node in nodes for row in rows_of(node)]
+    for number, row in enumerate(rows):
+        if output == "json":
+            print_json(row)
+            continue
+        if not number:
+            print_csv(row)
+        print_csv(row.values())
+
+
+def _print_node(node: NodeStands) -> None:
+    broker = "a broker" if node.node_id < 0 else f"broker {node.node_id}"
+    cluster = f" of cluster {node.cluster}" if node.cluster else ""
+    print_text(
+        f"{broker}{cluster}, {first_of(node.log_dirs, 4)}: {len(node.stands)} compacted logs"
+    )
+    if node.stopped is not None:
+        print_text(f"  the cleaner does not run: {node.stopped}")
+    table = made_table(
+        "log", "stand", "ratio>", "above>", "clean>", "cleanable>", "dirty>", "from>", "why"
+    )
+    ordered = sorted(node.stands.items(), key=_urgency)
+    for (_, folder), one in ordered[:MOST_ROWS_SHOWN]:
+        table.add_row(*map(cell, _cells(folder, one)))
+    console().print()
+    print_table(table, len(ordered))
+    console().print()
+
+
+def _urgency(found: tuple[LogKey, LogStand]) -> tuple[int, float, LogKey]:
+    key, one = found
+    return _ORDER[one.stand], 0.0 if one.found is None else -one.found.ratio, key
+
+
+def _cells(folder: str, one: LogStand) -> tuple[str, ...]:
+    found = one.found
+    if found is None:
+        return folder, one.stand.value, *("-",) * 6, one.why
+    return (
+        folder,
+        one.stand.value,
+        f"{found.ratio:.3f}",
+        f"{one.config.min_cleanable_dirty_ratio:g}",
+        size_text(found.clean_bytes),
+        size_text(found.cleanable_bytes),
+        size_text(found.dirty_bytes),
+        str(found.first_dirty),
+        one.why,
+    )

@@ -1,0 +1,199 @@
+"""Say of each compacted log of a node where it stands with the cleaner, from its directories."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from kafka_segments.errors import FileChangedError, SourceError, UnreadableObjectError, UsageError
+from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.storage.files import first_line
+from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
+from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of_a_pass
+from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
+from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
+from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
+from kafka_segments.kafka.wire.checkpoints import CLEANER_OFFSET
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, parse_partition_folder
+from kafka_segments.verbs.change.recovery.folders import find_log_dirs
+from kafka_segments.verbs.change.recovery.forecast.run_start import group_nodes
+from kafka_segments.verbs.change.recovery.forecast.start_reader import (
+    offsets_of,
+    read_metadata,
+    read_start_dir,
+)
+from kafka_segments.verbs.find.cleaner.configs import (
+    Levels,
+    Values,
+    cleaner_config,
+    is_compacted,
+    node_config,
+)
+from kafka_segments.verbs.find.cleaner.decide import LogFacts, LogKey, LogStand, decide_stands
+from kafka_segments.verbs.find.cleaner.log_facts import NotKnownError, read_log
+
+_READERS = 8
+_ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError, NotKnownError)
+
+
+@dataclass(frozen=True)
+class CleanerOptions:
+    """What is looked at: URIs of log directories, the moment in ms since 1970, and settings.
+
+    ``properties``: those of server.properties. ``what_if``: over all others, by Kafka's keys.
+    """
+
+    sources: tuple[str, ...]
+    now_ms: int
+    properties: Values = field(default_factory=dict)
+    what_if: Values = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NodeStands:
+    """A node: where its compacted logs stand.
+
+    Attributes:
+        cluster: Cluster id; empty: not known.
+        node_id: Node id; -1: not known.
+        log_dirs: Its log directories.
+        stopped: Why its cleaner does not run; None: it does, for all that files tell.
+        stands: Of each compacted log.
+        not_known: What is not known besides, in lines.
+    """
+
+    cluster: str
+    node_id: int
+    log_dirs: tuple[str, ...]
+    stopped: str | None
+    stands: Mapping[LogKey, LogStand]
+    not_known: tuple[str, ...]
+
+
+def run_cleaner(options: CleanerOptions) -> list[NodeStands]:
+    """Say where the compacted logs of nodes stand; nothing is written.
+
+    Raises:
+        SourceError: a source has no log directory below, or cannot be listed.
+        UsageError: a setting is no number.
+    """
+    found = find_log_dirs(options.sources)
+    unread = [f"{one.uri}: {problem}" for one in found for problem in one.problems]
+    dirs = [read_start_dir(one.uri, one.entries, is_clean=one.is_clean) for one in found]
+    folders = {one.uri: [entry.name for entry in one.entries if entry.is_folder] for one in found}
+    nodes = []
+    for group in group_nodes(dirs):
+        uris = tuple(f"{one.uri}:" for one in group)
+        own = tuple(line for line in unread if line.startswith(uris))
+        nodes.append(_node(group, folders, options, own))
+    return nodes
+
+
+def _node(
+    dirs: Sequence[StartDir],
+    folders: Mapping[str, Sequence[str]],
+    options: CleanerOptions,
+    unread: tuple[str, ...],
+) -> NodeStands:
+    identities = [check_meta(one.meta.value) for one in dirs if one.meta.value]
+    known = next((one for one in identities if isinstance(one, Identity)), None)
+    metadata = read_metadata(dirs)
+    node_id = None if known is None else known.node_id
+    levels = _levels(options, metadata.facts, node_id)
+    node = node_config(levels)
+    stopped = None if node.is_enabled else "log.cleaner.enable is false"
+    stopped = stopped or _stopped_by_checkpoints(dirs)
+    facts, unsure = _facts(dirs, folders, levels, metadata.facts)
+    not_known = list(unread)
+    if metadata.facts is None:
+        why = (
+            metadata.unknown or "no metadata log, __cluster_metadata-0, is among the folders given"
+        )
+        not_known.append(f"topics' settings are not known: {why}; those of server.properties hold")
+    if unsure:
+        not_known.append(f"whether {unsure} logs are compacted is not known")
+    keys = keys_of_a_pass(node.dedupe_buffer_bytes, node.threads, node.load_factor)
+    return NodeStands(
+        (known.cluster_id if known else None) or "",
+        -1 if node_id is None else node_id,
+        tuple(one.uri for one in dirs),
+        stopped,
+        decide_stands(facts, now_ms=options.now_ms, stopped=stopped, keys_of_a_pass=keys),
+        tuple(not_known),
+    )
+
+
+def _levels(options: CleanerOptions, facts: MetadataFacts | None, node_id: int | None) -> Levels:
+    of_brokers = {} if facts is None else facts.broker_configs
+    own = {} if node_id is None else of_brokers.get(str(node_id), {})
+    return Levels(options.what_if, (own, of_brokers.get("", {}), options.properties))
+
+
+def _stopped_by_checkpoints(dirs: Iterable[StartDir]) -> str | None:
+    """Return why the cleaner's thread ends at its checkpoints; None: it does not."""
+    times: Counter[tuple[str, int]] = Counter()
+    for one in dirs:
+        parsed = one.checkpoints.get(CLEANER_OFFSET, Parsed())
+        if parsed.bad is not None and parsed.bad.exception == "NumberFormatException":
+            return f"{one.uri}/{CLEANER_OFFSET}: {parsed.bad.reason}: the cleaner ends"
+        times.update({(topic, partition) for topic, partition, _ in parsed.value or ()})
+    twice = [f"{topic}-{partition}" for (topic, partition), count in times.items() if count > 1]
+    if not twice:
+        return None
+    return f"{twice[0]} is in the {CLEANER_OFFSET} of two directories: the cleaner ends"
+
+
+def _facts(
+    dirs: Sequence[StartDir],
+    folders: Mapping[str, Sequence[str]],
+    levels: Levels,
+    metadata: MetadataFacts | None,
+) -> tuple[dict[LogKey, LogFacts], int]:
+    """Read the compacted logs; return also of how many it is not known whether they are."""
+    asked: list[tuple[StartDir, str, dict[str, int], CleanerConfig]] = []
+    unsure = 0
+    for one in dirs:
+        noted = offsets_of(one)
+        for name in folders[one.uri]:
+            folder = parse_partition_folder(name)
+            if folder is None or folder.state != FolderState.LIVE or folder.topic == METADATA_TOPIC:
+                continue
+            own = noted.get((folder.topic, folder.partition), {})
+            topic = {} if metadata is None else metadata.configs.get(folder.topic, {})
+            compacts = is_compacted(levels, topic)
+            if compacts is None and metadata is None:
+                compacts = folder.topic in COMPACTED_BY_KAFKA or "cleaner_offset" in own or None
+                unsure += compacts is None
+            if compacts:
+                asked.append((one, name, own, cleaner_config(levels, topic)))
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(_read, asked))
+    return {
+        (one.uri, name): facts for (one, name, _, _), facts in zip(asked, found, strict=True)
+    }, unsure
+
+
+def _read(asked: tuple[StartDir, str, dict[str, int], CleanerConfig]) -> LogFacts:
+    one, name, noted, config = asked
+    bad = one.checkpoints.get(CLEANER_OFFSET, Parsed()).bad
+    if bad is not None:
+        return LogFacts(None, config, f"{CLEANER_OFFSET} cannot be read: {bad.reason}")
+    try:
+        return LogFacts(read_log(one.uri, name, entries_of(one.uri, name), noted, config), config)
+    except _ERRORS as error:
+        return LogFacts(None, config, first_line(error))
+
+
+def read_properties(text: str, name: str) -> Values:
+    """Read a server.properties file.
+
+    Raises:
+        UsageError: it is none.
+    """
+    from kafka_segments.errors import CorruptTextError  # noqa: PLC0415
+    from kafka_segments.kafka.wire.checkpoints import java_properties  # noqa: PLC0415
+
+    try:
+        return java_properties(text)
+    except CorruptTextError as error:
+        raise UsageError(f"{name}: {error}") from None

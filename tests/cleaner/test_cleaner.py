@@ -1,0 +1,199 @@
+"""``cleaner``: where a node's compacted logs stand, as it is typed and read."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_segments.cli import cli
+from kafka_segments.kafka.broker_rules.log_cleaner import (
+    CleanedLog,
+    CleanedSegment,
+    CleanerConfig,
+    keys_of_a_pass,
+)
+from kafka_segments.verbs.find.cleaner.decide import LogFacts, Stand, decide_stands
+
+CHECKPOINT = "cleaner-offset-checkpoint"
+KEY = ("/d", "t-0")
+
+
+def _cleaner(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["cleaner", *map(str, words)])
+
+
+def _rows(*words: object) -> dict[str, dict[str, Any]]:
+    done = _cleaner(*words, "--output", "json")
+    return {row["folder"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+
+def test_the_compacted_logs_are_those_of_the_metadata_log(node: Path) -> None:
+    done, rows = _cleaner(node), _rows(node)
+
+    assert done.exit_code == 0, done.output
+    assert {name.rpartition("-")[0] for name in rows} == {
+        "__consumer_offsets",
+        "__transaction_state",
+        "clicks",
+    }
+    offsets = rows["__consumer_offsets-0"]
+    assert offsets["stand"] == "only the active segment is dirty"
+    assert offsets["first_dirty_offset"] == offsets["until_offset"] == offsets["checkpoint"]
+
+
+def test_a_log_that_was_never_cleaned_is_next(node: Path) -> None:
+    (node / "a" / CHECKPOINT).unlink()
+
+    row = _rows(node)["__consumer_offsets-0"]
+
+    assert (row["stand"], row["checkpoint_state"], row["dirty_ratio"]) == (
+        "cleaned next",
+        "none",
+        1,
+    )
+    assert row["most_passes"] == 1
+
+
+def test_what_if_settings_count_over_all_others(node: Path) -> None:
+    (node / "a" / CHECKPOINT).unlink()
+
+    rows = _rows(node, "--what-if", "min_compaction_lag_ms=9000000000000")
+
+    assert rows["__consumer_offsets-0"]["stand"] == "too young"
+    assert rows["__consumer_offsets-0"]["min_compaction_lag_ms"] == 9_000_000_000_000
+
+
+def test_a_partition_in_two_checkpoints_ends_the_cleaner(node: Path) -> None:
+    shutil.copy(node / "a" / CHECKPOINT, node / "b" / CHECKPOINT)
+
+    done = _cleaner(node)
+
+    assert done.exit_code == 1
+    assert f"in the {CHECKPOINT} of two directories: the cleaner ends" in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0\n1\nt 0 99999999999999999999\n", "the cleaner ends"),
+        ("1\n", "cannot be read"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_is_told(node: Path, text: str, told: str) -> None:
+    (node / "a" / CHECKPOINT).write_text(text)
+
+    done = _cleaner(node)
+
+    assert done.exit_code == 1
+    assert told in done.output
+
+
+def test_a_cleaner_that_is_off_is_told(node: Path, tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("log.cleaner.enable=false\n")
+
+    done = _cleaner(node, "--server-properties", tmp_path / "server.properties")
+
+    assert done.exit_code == 1
+    assert "the cleaner does not run: log.cleaner.enable is false" in done.output
+
+
+def test_without_a_metadata_log_what_is_compacted_is_not_known(node: Path) -> None:
+    done, rows = _cleaner(node / "b"), _rows(node / "b")
+
+    assert done.exit_code == 1
+    assert "no metadata log, __cluster_metadata-0, is among the folders given" in done.output
+    assert "logs are compacted is not known" in done.output
+    assert "__consumer_offsets-1" in rows
+
+
+def test_a_log_that_cannot_be_read_is_not_known(node: Path) -> None:
+    for file in (node / "a" / "__consumer_offsets-0").glob("*.log"):
+        file.unlink()
+
+    row = _rows(node)["__consumer_offsets-0"]
+
+    assert (row["stand"], row["why"]) == ("not known", "it has no segment")
+    assert row["dirty_ratio"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "cleaner needs a folder"),
+        (("{node}", "--what-if", "retention.ms=1"), "KEY=VALUE expected"),
+        (("{node}", "--what-if", "log.cleaner.threads=x"), "a number expected"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(node: Path, words: tuple[str, ...], told: str) -> None:
+    done = _cleaner(*(word.format(node=node) for word in words))
+
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+LOG = CleanedLog(
+    [CleanedSegment(0, 100, 50, 10), CleanedSegment(10, 60, 90, 60), CleanedSegment(20, 5)],
+    start=0,
+    end=25,
+    high_watermark=25,
+    first_unstable=None,
+    checkpoint=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "config", "stand", "why"),
+    [
+        (LOG, CleanerConfig(), Stand.NEXT, ""),
+        (LOG._replace(checkpoint=25), CleanerConfig(), Stand.CLEAN, ""),
+        (LOG._replace(checkpoint=20), CleanerConfig(), Stand.ACTIVE, "it begins at offset 20"),
+        (LOG._replace(checkpoint=10), CleanerConfig(), Stand.BELOW, "0.375 is not above 0.5"),
+        (LOG._replace(first_unstable=3), CleanerConfig(), Stand.TRANSACTION, "since offset 3"),
+        (
+            LOG._replace(high_watermark=4),
+            CleanerConfig(),
+            Stand.HIGH_WATERMARK,
+            "21 offsets before",
+        ),
+        (LOG, CleanerConfig(min_compaction_lag_ms=60), Stand.YOUNG, "min.compaction.lag.ms is 60"),
+        (
+            LOG._replace(checkpoint=10),
+            CleanerConfig(max_compaction_lag_ms=30),
+            Stand.NEXT,
+            "max.compaction.lag.ms has passed",
+        ),
+        (LOG._replace(checkpoint=99), CleanerConfig(), Stand.NEXT, "lies behind the log's end"),
+    ],
+)
+def test_a_log_stands_where_its_bounds_leave_it(
+    log: CleanedLog, config: CleanerConfig, stand: Stand, why: str
+) -> None:
+    facts = {KEY: LogFacts(log, config)}
+
+    found = decide_stands(facts, now_ms=100, stopped=None, keys_of_a_pass=1000)[KEY]
+
+    assert found.stand == stand
+    assert why in found.why
+
+
+def test_a_dirtier_log_comes_first_and_a_cleaner_that_is_off_cleans_none() -> None:
+    other = ("/d", "u-0")
+    facts = {
+        KEY: LogFacts(LOG, CleanerConfig()),
+        other: LogFacts(LOG._replace(checkpoint=10), CleanerConfig(0.1)),
+    }
+
+    found = decide_stands(facts, now_ms=100, stopped=None, keys_of_a_pass=3)
+    off = decide_stands(facts, now_ms=100, stopped="off", keys_of_a_pass=3)
+
+    assert (found[KEY].stand, found[other].stand) == (Stand.NEXT, Stand.DUE)
+    assert found[KEY].most_passes == 7  # 20 offsets, 3 keys a pass
+    assert {one.stand for one in off.values()} == {Stand.STOPPED}
+
+
+def test_a_pass_holds_as_many_keys_as_the_buffer_of_a_thread() -> None:
+    assert keys_of_a_pass(134_217_728, 1, 0.9) == 5_033_164
+    assert keys_of_a_pass(134_217_728, 2, 0.9) == 2_516_581
