@@ -12,6 +12,7 @@ EVERY_ERROR = [
     errors.UsageError("no --source given"),
     errors.BrokenTableError("table /wh/segments is broken: its newest commit has 0 bytes"),
     errors.SourceError("/data", "no such folder"),
+    errors.NoFolderError("/data", "no such folder"),
     errors.VanishedError("/data", 9, 10, "segments", 50),
     errors.FileChangedError(100, 200),
     errors.FileReplacedError(100, 1048576),

@@ -42,6 +42,17 @@ def print_csv(row: Iterable[Any]) -> None:
     sys.stdout.write(f"{line or _EMPTY}\n")
 
 
+def print_dicts(rows: Iterable[Mapping[str, Any]], output: str) -> None:
+    """Write rows on stdout as JSON lines, or as CSV below their names."""
+    for number, row in enumerate(rows):
+        if output == "json":
+            print_json(row)
+            continue
+        if not number:
+            print_csv(row)
+        print_csv(row.values())
+
+
 def _csv_field(value: Any) -> str:
     if value is None:
         return ""

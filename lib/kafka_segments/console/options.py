@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from enum import IntEnum
 from pathlib import Path
@@ -80,9 +80,17 @@ most_vanished_option = click.option(
     " whole logs, as where a disk is not mounted.",
 )
 verbose_option = click.option("--verbose", is_flag=True, help="More messages on stderr.")
+
+
+def clock() -> int:
+    """Read the clock, in ms since 1970; a command does so once."""
+    return time.time_ns() // 1_000_000
+
+
 now_ms_option = click.option(
     "--now-ms",
     type=MOMENT_MS,
+    default=clock,
     metavar="MS",
     help="The moment to take as now, in ms since 1970; default: the clock.",
 )
@@ -177,9 +185,10 @@ def shared_options(
     return with_options(*options)(command)
 
 
-def clock() -> int:
-    """Read the clock, in ms since 1970; a command does so once."""
-    return time.time_ns() // 1_000_000
+def run_with(command: Callable[..., int], options: Mapping[str, Any]) -> None:
+    """Run a command with its options, but for ``--verbose``, which ``run`` takes."""
+    given = {name: value for name, value in options.items() if name != "verbose"}
+    run(lambda: command(**given), verbose=options["verbose"])
 
 
 def run(command: Callable[[], int], *, verbose: bool) -> None:

@@ -9,13 +9,12 @@ import click
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     index_size_options,
     kafka_version_option,
     load_settings,
     most_vanished_option,
-    run,
+    run_with,
     shared_options,
     source_option,
 )
@@ -86,7 +85,7 @@ def build(**options: Any) -> None:
     Only segments that are new or changed are read. The result is one row a segment read. Exit
     status 1: damage, files that were not taken, a missing segment, or a source without any.
     """
-    run(lambda: _build(**options), verbose=options["verbose"])
+    run_with(_build, options)
 
 
 def _build(
@@ -95,7 +94,7 @@ def _build(
     warehouse: str,
     conf: Path | None,
     pairs: tuple[str, ...],
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     dry_run: bool,
     topic_configs: tuple[Path, ...],
@@ -120,20 +119,19 @@ def _build(
         index_interval_bytes=index_interval_bytes,
         segment_index_bytes=segment_index_bytes,
     )
-    options.pop("verbose")
     from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.kafka.index.log.loading import RecoveryMode  # noqa: PLC0415
     from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.scan.options import BuildOptions  # noqa: PLC0415
 
-    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    root = absolute_uri(warehouse)
     configs = load_configs(
         settings,
         topic_configs=topic_configs,
         server_properties=server_properties,
         warehouse=root,
-        now_ms=moment,
+        now_ms=now_ms,
     )
     build_options = BuildOptions(
         sources=tuple(map(absolute_uri, sources)),
@@ -147,7 +145,7 @@ def _build(
         ),
         mode=RecoveryMode(mode),
         producer_id_expiration_ms=settings.producer_id_expiration_ms,
-        now_ms=moment,
+        now_ms=now_ms,
         kafka_version=version,
         index_format=chosen_format(options),
         index_dir=None if index_dir is None else absolute_uri(index_dir),

@@ -9,9 +9,8 @@ import click
 from kafka_segments.console.early import ANY_TABLE, require_tables
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     load_settings,
-    run,
+    run_with,
     shared_options,
 )
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
@@ -63,7 +62,7 @@ def compact(**options: Any) -> None:
     Index files: preallocated zeros are cut off, repeated entries dropped, files without a segment
     and what compaction or deletion left over removed. All that is kept for --undo.
     """
-    run(lambda: _compact(**options), verbose=options["verbose"])
+    run_with(_compact, options)
 
 
 def _compact(
@@ -103,7 +102,7 @@ def _options(
     set_aside: str | None,
     no_tables: bool,
     vacuum_hours: int,
-    now_ms: int | None,
+    now_ms: int,
     dry_run: bool,
     **_: Any,
 ) -> "CompactOptions":
@@ -114,7 +113,7 @@ def _options(
         raise UsageError("--source: its files are changed only with --in-place")
     return CompactOptions(
         warehouse=absolute_uri(warehouse),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
         index_dir=None if index_dir is None else absolute_uri(index_dir),
         sources=tuple(map(absolute_uri, sources)),
         index_interval_bytes=index_interval_bytes,

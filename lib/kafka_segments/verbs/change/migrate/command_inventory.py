@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
@@ -43,7 +43,7 @@ def inventory(**options: Any) -> None:
     Reads the tables of `build`, and again segments of mixed formats. The result goes to tables
     migration_inventory and migration_obstacles. Exit status 1: something stands in the way.
     """
-    run(lambda: _inventory(**options), verbose=options["verbose"])
+    run_with(_inventory, options)
 
 
 def _inventory(

@@ -9,10 +9,9 @@ import click
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     index_size_options,
     load_settings,
-    run,
+    run_with,
     shared_options,
     source_option,
 )
@@ -86,7 +85,7 @@ def plan(**options: Any) -> None:
 
     Exit status 1: some logs are refused. These are left alone; their replicas elsewhere go on.
     """
-    run(lambda: _plan(**options), verbose=options["verbose"])
+    run_with(_plan, options)
 
 
 def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
@@ -106,7 +105,7 @@ def _asked(
     *,
     sources: tuple[str, ...],
     warehouse: str,
-    now_ms: int | None,
+    now_ms: int,
     topic_ids: Path | None,
     stage_dir: str | None,
     plan_id: str | None,
@@ -130,13 +129,13 @@ def _asked(
         segment_index_bytes=segment_index_bytes,
         max_message_bytes=max_message_bytes,
     )
-    now, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
-    metadata = _of_metadata(root, now) if topic_ids is None else ()
+    root = absolute_uri(warehouse)
+    metadata = _of_metadata(root, now_ms) if topic_ids is None else ()
     return MigrationOptions(
         sources=tuple(map(absolute_uri, sources)),
         warehouse=root,
         rules=_rules(settings, **options),
-        now_ms=now,
+        now_ms=now_ms,
         configs=TopicConfigs.load(settings, metadata=[configs for _, configs in metadata]),
         plan_id=plan_id,
         topic_ids=None if topic_ids is None else _read_topic_ids(topic_ids),

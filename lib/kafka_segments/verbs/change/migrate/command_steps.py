@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -9,10 +10,9 @@ import click
 from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     now_ms_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
@@ -53,7 +53,7 @@ def stage(**options: Any) -> None:
     A second run goes on after a crash. Exit status 1: some logs are refused, by the plan or now;
     3: there is too little room, or a file could not be written.
     """
-    run(lambda: _step("stage", **options), verbose=options["verbose"])
+    run_with(partial(_step, "stage"), options)
 
 
 @click.command(cls=Command, reads=("migration_plans",))
@@ -63,7 +63,7 @@ def verify(**options: Any) -> None:
 
     Exit status 1: some are not proven, or refused by the plan; their logs are not applied.
     """
-    run(lambda: _step("verify", **options), verbose=options["verbose"])
+    run_with(partial(_step, "verify"), options)
 
 
 @click.command(cls=Command, reads=("migration_plans",))
@@ -78,7 +78,7 @@ def apply(**options: Any) -> None:
     step: a crash leaves it as it was or migrated, `migrate status` says which, and a second run
     goes on.
     """
-    run(lambda: _step("apply", **options), verbose=options["verbose"])
+    run_with(partial(_step, "apply"), options)
 
 
 @click.command(cls=Command, reads=("migration_plans",))
@@ -93,7 +93,7 @@ def apply(**options: Any) -> None:
 @_execute_option
 def rollback(**options: Any) -> None:
     """Swap the first folders back in, byte for byte and with their mtimes."""
-    run(lambda: _step("rollback", **options), verbose=options["verbose"])
+    run_with(partial(_step, "rollback"), options)
 
 
 @click.command(cls=Command, reads=("migration_plans",), may_spare_spark=("plan_id",))
@@ -103,7 +103,7 @@ def status(**options: Any) -> None:
 
     Exit status 1: the plan refuses some.
     """
-    run(lambda: _status(**options), verbose=options["verbose"])
+    run_with(_status, options)
 
 
 def _step(
@@ -111,19 +111,18 @@ def _step(
     *,
     warehouse: str,
     plan_id: str,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
-    verbose: bool,
     **options: Any,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
 
-    moment, root = clock() if now_ms is None else now_ms, absolute_uri(warehouse)
+    root = absolute_uri(warehouse)
     require_plan(root, "migration_plans", plan_id)
     from kafka_segments.verbs.change.migrate import run_steps  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.report_steps import print_steps  # noqa: PLC0415
 
-    asked = run_steps.StepOptions(root, plan_id, moment, **options)
+    asked = run_steps.StepOptions(root, plan_id, now_ms, **options)
     with verb_session(f"migrate {step}", has_few=False) as verb:
         steps = getattr(run_steps, f"run_{step}")(verb.spark, asked, verb.work.reads)
         counts = print_steps(steps, output)

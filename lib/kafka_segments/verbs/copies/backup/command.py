@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
@@ -60,7 +60,7 @@ def verify(**options: Any) -> None:
     what was written or made later, nor what retention has deleted since. Exit status 1: it misses
     something.
     """
-    run(lambda: _verify(**options), verbose=options["verbose"])
+    run_with(_verify, options)
 
 
 def _verify(
@@ -73,23 +73,20 @@ def _verify(
     check: str,
     topic_configs: tuple[Path, ...],
     server_properties: Path | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     dry_run: bool,
-    verbose: bool,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
 
-    del verbose
     if any(name == BACKUP for name, _ in copies):
         raise UsageError(f"--against {BACKUP}=…: the backup has this name, give it another")
-    now = clock() if now_ms is None else now_ms
     asked = CopyOptions(
         copies=absolute_copies((*((BACKUP, uri) for uri in backups), *copies)),
-        now_ms=now,
+        now_ms=now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check != HEADERS,
         check_keys=check == RECORDS,
@@ -99,10 +96,10 @@ def _verify(
             topic_configs=topic_configs,
             server_properties=server_properties,
             warehouse=warehouse,
-            now_ms=now,
+            now_ms=now_ms,
         ),
     )
-    moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now)
+    moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now_ms)
     dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("backup", warehouse=asked.warehouse) as verb:
         verified = run_backup(

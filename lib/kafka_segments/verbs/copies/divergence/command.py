@@ -7,10 +7,9 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     now_ms_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
     with_options,
 )
@@ -95,7 +94,7 @@ def compare(**options: Any) -> None:
     several. Nothing is changed there. Exit status 1: some difference is a fault, or a replica that
     the metadata log among them names is not at hand.
     """
-    run(lambda: _compare(**options), verbose=options["verbose"])
+    run_with(_compare, options)
 
 
 def _compare(
@@ -107,21 +106,18 @@ def _compare(
     check: str,
     topic_configs: tuple[Path, ...],
     server_properties: Path | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     dry_run: bool,
-    verbose: bool,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.run import run_divergence  # noqa: PLC0415
 
-    del verbose
-    now = clock() if now_ms is None else now_ms
     asked = CopyOptions(
         copies=absolute_copies(copies),
-        now_ms=now,
+        now_ms=now_ms,
         warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check != HEADERS,
         check_keys=check == RECORDS,
@@ -131,7 +127,7 @@ def _compare(
             topic_configs=topic_configs,
             server_properties=server_properties,
             warehouse=warehouse,
-            now_ms=now,
+            now_ms=now_ms,
         ),
     )
     dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)

@@ -7,11 +7,10 @@ import click
 from kafka_segments.console.local_folders import folders_argument, local_folders
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     now_ms_option,
     optional_source_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
@@ -38,7 +37,7 @@ def disk(**options: Any) -> None:
     no broker serves, whether they may go, with the evidence. Exit status 1: a folder waits for a
     person, or something could not be looked at.
     """
-    run(lambda: _disk(**options), verbose=options["verbose"])
+    run_with(_disk, options)
 
 
 def _disk(
@@ -46,7 +45,7 @@ def _disk(
     folders: tuple[str, ...],
     sources: tuple[str, ...],
     rows: str,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -55,7 +54,7 @@ def _disk(
 
     options = DiskOptions(
         local_folders("disk", (*folders, *sources)),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
     )
     found = print_disk(run_disk(options), output, rows=rows)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -1,9 +1,9 @@
 """What ``disk`` prints."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kafka_segments.console.lines import print_csv, print_json, say
+from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import cell, console, duration, print_text, size_text
 from kafka_segments.console.table_form import made_table
 from kafka_segments.files.storage.folder_lock import LockState
@@ -29,7 +29,7 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
         if len(use.dirs) > 1:
             print_text(f"together {size_text(use.used_bytes)}, as du counts them")
     else:
-        _print_rows(rows_of(use, rows), output)
+        print_dicts(rows_of(use, rows), output)
     for line in not_known_of(use):
         say(line)
     return len(not_known_of(use)) + sum(
@@ -118,16 +118,6 @@ def _dir_row(use: DiskUse, one: DirUse) -> dict[str, Any]:
         "broker_pid": one.lock.pid,
         **_growth_row(use.growth_of(one)),
     }
-
-
-def _print_rows(rows: Iterable[dict[str, Any]], output: str) -> None:
-    for number, row in enumerate(rows):
-        if output == "json":
-            print_json(row)
-            continue
-        if not number:
-            print_csv(row)
-        print_csv(row.values())
 
 
 def _print_dir(use: DiskUse, one: DirUse) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
@@ -33,7 +33,7 @@ def failover(**options: Any) -> None:
     have the same names and partitions in both. Exit status 1: such an older message is unread, or
     the offset of some partition is not known.
     """
-    run(lambda: _failover(**options), verbose=options["verbose"])
+    run_with(_failover, options)
 
 
 @click.command(cls=Command, reads=("segments", "logs"))
@@ -45,7 +45,7 @@ def restore(**options: Any) -> None:
 
     A log is cut before its first record later than T.
     """
-    run(lambda: _restore(**options), verbose=options["verbose"])
+    run_with(_restore, options)
 
 
 def _failover(
@@ -56,9 +56,8 @@ def _failover(
     to_cluster: str | None,
     kafka_version: str,
     most_record_bytes: int | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
-    verbose: bool,
     warehouse: str,
     **choice: Any,
 ) -> int:
@@ -69,7 +68,6 @@ def _failover(
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs, refuse_absent  # noqa: PLC0415
 
-    del verbose
     if to_warehouse is None and to_cluster is None:
         raise UsageError("--to-warehouse or --to-cluster is needed: which is the other cluster?")
     if to_warehouse is None and choice["cluster"] in (None, to_cluster):
@@ -84,7 +82,7 @@ def _failover(
         to_choice=LogChoice(**{**choice, "cluster": to_cluster, "broker_id": None}),
         group=group,
         max_latency_ms=parse_span(max_latency),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )
@@ -99,9 +97,8 @@ def _restore(
     at: str,
     kafka_version: str,
     most_record_bytes: int | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
-    verbose: bool,
     warehouse: str,
     **choice: Any,
 ) -> int:
@@ -111,11 +108,10 @@ def _restore(
     from kafka_segments.verbs.find.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
 
-    del verbose
     asked = RestoreOptions(
         warehouse=absolute_uri(warehouse),
         choice=chosen_logs(absolute_uri(warehouse), **choice),
-        at_ms=parse_point("--at", at, now_ms=clock() if now_ms is None else now_ms),
+        at_ms=parse_point("--at", at, now_ms=now_ms),
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )

@@ -8,10 +8,9 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     load_settings,
-    run,
+    run_with,
     shared_options,
     source_option,
 )
@@ -33,7 +32,7 @@ def forensics(**options: Any) -> None:
     ms, or a segment cannot be read to its end; stderr names those. That the last segment of a log
     ends early is said, but does not count: a running broker may be writing to it.
     """
-    run(lambda: _forensics(**options), verbose=options["verbose"])
+    run_with(_forensics, options)
 
 
 def _forensics(
@@ -43,7 +42,7 @@ def _forensics(
     follow_links: bool,
     conf: Path | None,
     pairs: tuple[str, ...],
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -55,7 +54,7 @@ def _forensics(
     settings = load_settings(conf, pairs)
     asked = ForensicsOptions(
         sources=tuple(map(absolute_uri, sources)),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
         admission=Admission(
             before_ms=settings.message_timestamp_before_max_ms,
             after_ms=settings.message_timestamp_after_max_ms,

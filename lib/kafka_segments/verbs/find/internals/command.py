@@ -7,13 +7,12 @@ import click
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     most_vanished_option,
     now_ms_option,
     optional_source_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
     with_options,
 )
@@ -84,7 +83,7 @@ def read(**options: Any) -> None:
     metadata that held then; without --source it takes that from the tables alone. Exit status 1:
     records, a snapshot or the rest of a segment cannot be read, or no history can be made.
     """
-    run(lambda: _read(**options), verbose=options["verbose"])
+    run_with(_read, options)
 
 
 def _read(
@@ -98,14 +97,14 @@ def _read(
     follow_links: bool,
     most_vanished: int,
     dry_run: bool,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
     from kafka_segments.kafka.messages.records import INTERNAL_TOPICS  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.as_of import parse_as_of  # noqa: PLC0415
 
-    as_of = None if at is None else parse_as_of(at, now_ms=clock() if now_ms is None else now_ms)
+    as_of = None if at is None else parse_as_of(at, now_ms=now_ms)
     unknown = [topic for topic in topics if topic not in INTERNAL_TOPICS]
     if unknown:
         one_of = ", ".join(sorted(INTERNAL_TOPICS))
@@ -152,7 +151,7 @@ def _read(
 @_shared_options
 def changed(**options: Any) -> None:
     """Print which configs, leaders and replicas changed, when, and at which metadata offset."""
-    run(lambda: _changed(**options), verbose=options["verbose"])
+    run_with(_changed, options)
 
 
 def _changed(
@@ -160,7 +159,7 @@ def _changed(
     since: str | None,
     warehouse: str,
     cluster: str | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -169,8 +168,7 @@ def _changed(
     from kafka_segments.verbs.find.internals.run_metadata import ChangesOptions, run_changed  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
-    now = clock() if now_ms is None else now_ms
-    since_ms = None if since is None else parse_point("--since", since, now_ms=now)
+    since_ms = None if since is None else parse_point("--since", since, now_ms=now_ms)
     with verb_session("internals changed", warehouse=root) as verb:
         print_changes(run_changed(verb.spark, ChangesOptions(root, since_ms, cluster)), output)
     return ExitStatus.DONE

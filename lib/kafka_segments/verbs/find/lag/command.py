@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
@@ -33,7 +33,7 @@ def lag(**options: Any) -> None:
     With --share-groups that of share groups, from __share_group_state. Exit status 1: unread
     records of some group are gone, or its lag cannot be told.
     """
-    run(lambda: _lag(**options), verbose=options["verbose"])
+    run_with(_lag, options)
 
 
 def _lag(
@@ -43,9 +43,8 @@ def _lag(
     is_share: bool,
     kafka_version: str,
     most_record_bytes: int | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
-    verbose: bool,
     warehouse: str,
     **choice: Any,
 ) -> int:
@@ -54,8 +53,7 @@ def _lag(
 
     root = absolute_uri(warehouse)
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    now = clock() if now_ms is None else now_ms
-    at_ms = None if at is None else parse_point("--at", at, now_ms=now)
+    at_ms = None if at is None else parse_point("--at", at, now_ms=now_ms)
     if not is_share:
         refuse_without_offsets(root, cluster=choice["cluster"])
     from kafka_segments.verbs.find.lag.report import print_lag, print_share_lag  # noqa: PLC0415
@@ -63,11 +61,10 @@ def _lag(
     from kafka_segments.verbs.find.lag.run_share import run_share_lag  # noqa: PLC0415
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
 
-    del verbose
     asked = LagOptions(
         warehouse=root,
         choice=LogChoice(**choice),
-        now_ms=now,
+        now_ms=now_ms,
         at_ms=at_ms,
         groups=groups,
         kafka_version=version,

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.verbs.find.search.command_options import log_options
@@ -19,18 +19,16 @@ def latency(**options: Any) -> None:
     compressed batch v1. Exit status 1: some latencies are negative, so some clock is wrong; or a
     segment could not be read to its end.
     """
-    run(lambda: _latency(**options), verbose=options["verbose"])
+    run_with(_latency, options)
 
 
-def _latency(
-    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
-) -> int:
+def _latency(*, warehouse: str, output: str, now_ms: int, **choice: Any) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
 
-    del now_ms, verbose
+    del now_ms
     asked = LatencyOptions(absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice))
     with verb_session("latency", warehouse=asked.warehouse) as verb:
         found = print_latency(run_latency(verb.spark, asked, verb.caches, verb.work.reads), output)

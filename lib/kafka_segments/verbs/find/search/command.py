@@ -1,5 +1,6 @@
 """``search``: find offsets for timestamps."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,7 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
-    run,
+    run_with,
 )
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
@@ -70,7 +70,7 @@ def offsets(**options: Any) -> None:
     `--output reset-offsets` prints what `kafka-consumer-groups --reset-offsets --from-file` takes:
     the true first record at or after T, or the log's end where there is none.
     """
-    run(lambda: _offsets(**options), verbose=options["verbose"])
+    run_with(_offsets, options)
 
 
 @search.command(reads=("segments", "logs"))
@@ -83,12 +83,11 @@ def bootstrap(*, last: str, **options: Any) -> None:
     Where a topic's timestamps are LogAppendTime, bulk-loaded data counts as appended when it was
     loaded.
     """
-    run(lambda: _bootstrap(last, **options), verbose=options["verbose"])
+    run_with(partial(_bootstrap, last), options)
 
 
-def _bootstrap(last: str, *, now_ms: int | None, **options: Any) -> int:
-    now = clock() if now_ms is None else now_ms
-    start = now - parse_span(last)
+def _bootstrap(last: str, *, now_ms: int, **options: Any) -> int:
+    start = now_ms - parse_span(last)
     if start < 0:
         raise UsageError(f"--last {last} goes back to before 1970")
     return _offsets(
@@ -96,7 +95,7 @@ def _bootstrap(last: str, *, now_ms: int | None, **options: Any) -> int:
         questions=None,
         high_watermark="end",
         isolation_level="read_uncommitted",
-        now_ms=now,
+        now_ms=now_ms,
         **options,
     )
 
@@ -109,15 +108,12 @@ def _offsets(
     most_record_bytes: int | None,
     high_watermark: str,
     isolation_level: str,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
-    verbose: bool,
     warehouse: str,
     **choice: Any,
 ) -> int:
-    del verbose
-    now = clock() if now_ms is None else now_ms
-    moments = tuple((text, parse_moment(text, now_ms=now)) for text in times)
+    moments = tuple((text, parse_moment(text, now_ms=now_ms)) for text in times)
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
     _refuse_contradictions(moments, questions, output)
     is_checkpointed = high_watermark == "checkpoint"

@@ -7,12 +7,11 @@ import click
 from kafka_segments.console.local_folders import folders_argument, local_folders
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     now_ms_option,
     optional_source_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
@@ -40,7 +39,7 @@ def triage(**options: Any) -> None:
     all, or the folder above. Without a broker, tables or a JVM; nothing is written. Exit status 1:
     something is to be done, or not known.
     """
-    run(lambda: _triage(**options), verbose=options["verbose"])
+    run_with(_triage, options)
 
 
 def _triage(
@@ -49,7 +48,7 @@ def _triage(
     sources: tuple[str, ...],
     check: str,
     follow_links: bool,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -59,7 +58,7 @@ def _triage(
 
     options = TriageOptions(
         local_folders("triage", (*folders, *sources)),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
         is_full=check == "full",
         follow_links=follow_links,
     )

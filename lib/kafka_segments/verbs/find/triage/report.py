@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafka_segments.console.grouping import alike, counted
-from kafka_segments.console.lines import print_csv, print_json
+from kafka_segments.console.lines import print_dicts
 from kafka_segments.console.output import console, print_text, size_text
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.find.triage.decide import Line, Section
@@ -21,7 +21,7 @@ def print_triage(nodes: Sequence[TriagedNode], output: str) -> int:
         for node in nodes:
             _print_page(node)
     else:
-        _print_rows(nodes, output)
+        print_dicts((row for node in nodes for row in rows_of(node)), output)
     return sum(
         line.section != Section.ODD or bool(line.step) for node in nodes for line in node.lines
     )
@@ -62,17 +62,6 @@ def rows_of(node: TriagedNode) -> Iterator[dict[str, Any]]:
 def _verdict(node: TriagedNode) -> str:
     without = f", without {', '.join(node.without)}" if node.without else ""
     return f"{_VERDICT[node.starts]}{without}"
-
-
-def _print_rows(nodes: Sequence[TriagedNode], output: str) -> None:
-    rows = [row for node in nodes for row in rows_of(node)]
-    for number, row in enumerate(rows):
-        if output == "json":
-            print_json(row)
-            continue
-        if not number:
-            print_csv(row)
-        print_csv(row.values())
 
 
 def _print_page(node: TriagedNode) -> None:

@@ -8,12 +8,11 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     index_size_options,
     kafka_version_option,
     load_settings,
-    run,
+    run_with,
     shared_options,
     source_option,
 )
@@ -39,14 +38,14 @@ def audit(**options: Any) -> None:
     go to table index_audits, too. A file that is right is no finding, whatever release or setting
     wrote it; --output json and csv print it, too.
     """
-    run(lambda: _audit(**options), verbose=options["verbose"])
+    run_with(_audit, options)
 
 
 def _audit(
     *,
     sources: tuple[str, ...],
     warehouse: str | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     dry_run: bool,
     kafka_version: str,
@@ -68,7 +67,7 @@ def _audit(
     from kafka_segments.verbs.judge.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.run import AuditOptions, run_audit  # noqa: PLC0415
 
-    root, moment = warehouse and absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    root = warehouse and absolute_uri(warehouse)
     settings = load_settings(
         conf,
         pairs,
@@ -80,7 +79,7 @@ def _audit(
         topic_configs=topic_configs,
         server_properties=server_properties,
         warehouse=root,
-        now_ms=moment,
+        now_ms=now_ms,
     )
     asked = AuditOptions(
         sources=tuple(map(absolute_uri, sources)),
@@ -90,7 +89,7 @@ def _audit(
         ),
         sizes=TopicSizes(configs),
         version=parse_version(kafka_version),
-        now_ms=moment,
+        now_ms=now_ms,
         warehouse=root,
         cluster=cluster,
         broker_id=broker_id,

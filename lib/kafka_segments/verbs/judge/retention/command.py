@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
@@ -47,7 +47,7 @@ def decide(**options: Any) -> None:
     The result is one row a segment, and table retention_decisions; with --what-if one row a
     topic and setting.
     """
-    run(lambda: _decide(**options), verbose=options["verbose"])
+    run_with(_decide, options)
 
 
 @retention.command(reads=("segments", "logs"))
@@ -55,7 +55,7 @@ def decide(**options: Any) -> None:
 @decision_options
 def explain(**options: Any) -> None:
     """Say for each segment of one log why it goes or stays, and what would free it."""
-    run(lambda: _explain(**options), verbose=options["verbose"])
+    run_with(_explain, options)
 
 
 for command in (plan, apply, rollback):

@@ -9,7 +9,6 @@ import click
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.console.options import (
-    clock,
     kafka_version_option,
     load_settings,
     shared_options,
@@ -180,7 +179,7 @@ def retention_options(
     warehouse: str,
     conf: Path | None,
     pairs: tuple[str, ...],
-    now_ms: int | None,
+    now_ms: int,
     topic_configs: Sequence[Path],
     server_properties: Path | None,
     remote_offsets: Path | None,
@@ -205,7 +204,7 @@ def retention_options(
             raise UsageError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{remote_offsets}: {error}") from None
-    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    root = absolute_uri(warehouse)
     return RetentionOptions(
         warehouse=root,
         configs=load_configs(
@@ -213,10 +212,10 @@ def retention_options(
             topic_configs=topic_configs,
             server_properties=server_properties,
             warehouse=root,
-            now_ms=moment,
+            now_ms=now_ms,
             decide=True,
         ),
         rules=RetentionRules.of(kafka_version),
-        now_ms=moment,
+        now_ms=now_ms,
         remote_offsets=tuple(offsets),
     )

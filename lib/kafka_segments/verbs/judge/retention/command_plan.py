@@ -1,6 +1,7 @@
 """``retention plan``, ``apply``, ``rollback``: move what retention deletes, and bring it back."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
     ExitStatus,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
@@ -52,7 +53,7 @@ def plan(**options: Any) -> None:
     An active segment is left to the broker, which rolls it first. Exit status 1: some segments
     have changed since build read them, their logs will be refused.
     """
-    run(lambda: _plan(**options), verbose=options["verbose"])
+    run_with(_plan, options)
 
 
 @click.command(cls=Command, reads=("retention_plans",))
@@ -64,14 +65,14 @@ def apply(**options: Any) -> None:
     size and mtime, and by sha256 after `plan --digests`); exit status 1. Run again after a crash,
     it goes on; what has been moved is left alone.
     """
-    run(lambda: _move("run_apply", **options), verbose=options["verbose"])
+    run_with(partial(_move, "run_apply"), options)
 
 
 @click.command(cls=Command, reads=("retention_plans",))
 @_plan_options
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""
-    run(lambda: _move("run_rollback", **options), verbose=options["verbose"])
+    run_with(partial(_move, "run_rollback"), options)
 
 
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:

@@ -7,10 +7,9 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     kafka_version_option,
     load_settings,
-    run,
+    run_with,
     shared_options,
 )
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
@@ -65,7 +64,7 @@ def roll(**options: Any) -> None:
     The result is one row an active segment, and table roll_decisions; with --what-if one row a
     log and setting, and no table.
     """
-    run(lambda: _roll(**options), verbose=options["verbose"])
+    run_with(_roll, options)
 
 
 def _roll(
@@ -73,7 +72,7 @@ def _roll(
     warehouse: str,
     conf: Path | None,
     pairs: tuple[str, ...],
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     dry_run: bool,
     kafka_version: str,
@@ -81,7 +80,6 @@ def _roll(
     topic_configs: tuple[Path, ...],
     server_properties: Path | None,
     what_if: tuple[str, ...],
-    verbose: bool,
     **append: Any,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
@@ -92,7 +90,7 @@ def _roll(
     from kafka_segments.verbs.judge.roll.run import RollOptions, run_roll, run_what_if  # noqa: PLC0415
 
     settings = load_settings(conf, pairs)
-    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    root = absolute_uri(warehouse)
     asked = RollOptions(
         warehouse=root,
         configs=load_configs(
@@ -100,11 +98,11 @@ def _roll(
             topic_configs=topic_configs,
             server_properties=server_properties,
             warehouse=root,
-            now_ms=moment,
+            now_ms=now_ms,
             decide=True,
         ),
         rules=RollRules.of(parse_version(kafka_version), rule),
-        now_ms=moment,
+        now_ms=now_ms,
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)

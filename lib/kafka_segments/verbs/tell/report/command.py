@@ -6,10 +6,9 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     now_ms_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
@@ -28,16 +27,16 @@ def report(**options: Any) -> None:
     The forecast and what retention blocks come from the last run of `kafka-segments retention`.
     The page loads nothing from elsewhere.
     """
-    run(lambda: _report(**options), verbose=options["verbose"])
+    run_with(_report, options)
 
 
-def _report(*, warehouse: str, out: str, now_ms: int | None, output: str, **_: Any) -> int:
+def _report(*, warehouse: str, out: str, now_ms: int, output: str, **_: Any) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.tell.report.report import print_report  # noqa: PLC0415
     from kafka_segments.verbs.tell.report.run import ReportOptions, run_report  # noqa: PLC0415
 
     target = absolute_uri(out)
-    asked = ReportOptions(absolute_uri(warehouse), clock() if now_ms is None else now_ms)
+    asked = ReportOptions(absolute_uri(warehouse), now_ms)
     with verb_session("report", warehouse=asked.warehouse, reads_all=True) as verb:
         data = run_report(verb.spark, asked)
     print_report(data, target, output)

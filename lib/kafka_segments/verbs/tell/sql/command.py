@@ -9,7 +9,6 @@ from kafka_segments.console.early import ANY_TABLE
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     output_option,
     run,
     verbose_option,
@@ -46,7 +45,7 @@ def sql(**options: Any) -> None:
     run(lambda: _sql(**options), verbose=options["verbose"])
 
 
-def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose: bool) -> int:
+def _sql(*, query: str, warehouse: str, now_ms: int, output: str, verbose: bool) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.tell.sql.report import print_sql  # noqa: PLC0415
     from kafka_segments.verbs.tell.sql.run import (  # noqa: PLC0415
@@ -60,7 +59,7 @@ def _sql(*, query: str, warehouse: str, now_ms: int | None, output: str, verbose
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
-    asked = SqlOptions(absolute_uri(warehouse), query, clock() if now_ms is None else now_ms)
+    asked = SqlOptions(absolute_uri(warehouse), query, now_ms)
     statement = refuse_early(asked)
     with verb_session("sql", warehouse=asked.warehouse, runs_any_query=True) as verb:
         rows = run_sql(verb.spark, asked)

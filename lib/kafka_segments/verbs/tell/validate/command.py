@@ -11,9 +11,8 @@ import click
 
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     load_settings,
-    run,
+    run_with,
     shared_options,
 )
 from kafka_segments.console.strict_options import Command
@@ -43,7 +42,7 @@ def validate(**options: Any) -> None:
     Failed expectations are printed with examples; results go to table validation_results.
     Segments that fail a fatal one go to table quarantined_segments and are not published.
     """
-    run(lambda: _validate(**options), verbose=options["verbose"])
+    run_with(_validate, options)
 
 
 def _import_meanwhile(module: str) -> None:
@@ -66,7 +65,7 @@ def _validate(
     fail_on: str,
     conf: Path | None,
     pairs: tuple[str, ...],
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     dry_run: bool,
     **_: Any,
@@ -79,9 +78,9 @@ def _validate(
     from kafka_segments.verbs.tell.validate.page import PAGE, render_validation  # noqa: PLC0415
     from kafka_segments.verbs.tell.validate.run import ValidateOptions, run_validate  # noqa: PLC0415
 
-    root, moment = absolute_uri(warehouse), clock() if now_ms is None else now_ms
+    root = absolute_uri(warehouse)
     docs_folder = None if docs_dir is None else absolute_uri(docs_dir)
-    asked = ValidateOptions(root, moment, docs_folder)
+    asked = ValidateOptions(root, now_ms, docs_folder)
     _import_meanwhile("kafka_segments.verbs.tell.validate.checkpoint")
     dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("validate", warehouse=root, reads_all=True) as verb:
@@ -90,7 +89,7 @@ def _validate(
         page = None
         if validation.docs_folder is not None:
             page = os.path.join(validation.docs_folder, PAGE)
-            publish_page(place(page), render_validation(validation, root, moment).encode("utf-8"))
+            publish_page(place(page), render_validation(validation, root, now_ms).encode("utf-8"))
         report.print_summary(
             validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run
         )

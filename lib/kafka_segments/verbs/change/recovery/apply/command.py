@@ -1,11 +1,12 @@
 """``recovery apply`` and ``rollback``: put a kit in place, and take it back."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kafka_segments.console.options import output_option, run, verbose_option, with_options
+from kafka_segments.console.options import output_option, run_with, verbose_option, with_options
 from kafka_segments.console.strict_options import Command
 
 _KIT = click.argument("kit", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -39,7 +40,7 @@ def apply(**options: Any) -> None:
     as is every file that is replaced. After a crash at any moment the broker starts as it
     would have without the kit, or sooner; a second run goes on.
     """
-    run(lambda: _apply(is_back=False, **options), verbose=options["verbose"])
+    run_with(partial(_apply, is_back=False), options)
 
 
 @click.command(cls=Command, may_spare_spark=("kit",))
@@ -49,7 +50,7 @@ def rollback(**options: Any) -> None:
 
     A log that its broker has written to since is refused. Run again after a crash, it goes on.
     """
-    run(lambda: _apply(is_back=True, **options), verbose=options["verbose"])
+    run_with(partial(_apply, is_back=True), options)
 
 
 def _apply(

@@ -10,7 +10,7 @@ from kafka_segments.console.options import (
     follow_links_option,
     optional_source_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command, complete_folder
@@ -79,7 +79,7 @@ def forecast(**options: Any) -> None:
     Nothing is written below the sources. Exit status 1: something is lost, split or refused, or
     was not or could not be read.
     """
-    run(lambda: _forecast(**options), verbose=options["verbose"])
+    run_with(_forecast, options)
 
 
 def _forecast(
@@ -91,7 +91,6 @@ def _forecast(
     check: str,
     rows: str,
     output: str,
-    verbose: bool,
     **asked: Any,
 ) -> int:
     from kafka_segments.console.progress import progress  # noqa: PLC0415
@@ -100,7 +99,6 @@ def _forecast(
     from kafka_segments.verbs.change.recovery.forecast.report import print_forecast  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast  # noqa: PLC0415
 
-    del verbose
     if bool(sources) == (warehouse is not None):
         raise UsageError("give either --source, or --warehouse for what its last build found")
     if warehouse is not None and (check == "full" or asked["is_cold"]):

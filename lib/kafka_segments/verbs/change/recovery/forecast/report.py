@@ -1,11 +1,11 @@
 """What ``recovery forecast`` prints."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import chain, groupby
 from typing import Any
 
-from kafka_segments.console.lines import print_csv, print_json, say
+from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import (
     MOST_ROWS_SHOWN,
     cell,
@@ -50,7 +50,7 @@ def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
         _print_options(forecast.rows)
         _print_findings(forecast)
     else:
-        _print_rows(rows_of(forecast, rows), output)
+        print_dicts(rows_of(forecast, rows), output)
         print_starts_as_lines(forecast.nodes)
     say(said_of(forecast.costs))
     for problem in problems_of(forecast):
@@ -114,16 +114,6 @@ def _row_of_log(one: DirFacts, log: LogForecast) -> dict[str, Any]:
         "left_over_files": log.left_over_files,
         "findings": len(log.findings),
     }
-
-
-def _print_rows(rows: Iterable[Mapping[str, Any]], output: str) -> None:
-    for number, row in enumerate(rows):
-        if output == "json":
-            print_json(row)
-            continue
-        if not number:
-            print_csv(row)
-        print_csv(row.values())
 
 
 def _print_dirs(rows: Sequence[DirForecast]) -> None:

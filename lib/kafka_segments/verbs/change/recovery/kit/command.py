@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.options import (
-    clock,
     index_size_options,
     load_settings,
     now_ms_option,
     output_option,
-    run,
+    run_with,
     source_option,
     verbose_option,
 )
@@ -70,7 +69,7 @@ def kit(**options: Any) -> None:
     only read. Every batch from the recovery points on is verified. A torn tail is shown with its
     bytes and records. Exit status 1: logs are left to the broker, or have a torn tail.
     """
-    run(lambda: _kit(**options), verbose=options["verbose"])
+    run_with(_kit, options)
 
 
 def _kit(
@@ -84,7 +83,7 @@ def _kit(
     pairs: tuple[str, ...],
     index_interval_bytes: int | None,
     segment_index_bytes: int | None,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -93,7 +92,6 @@ def _kit(
         "segment_index_bytes": segment_index_bytes,
     }
     settings = load_settings(conf, pairs, **sizes)
-    moment = clock() if now_ms is None else now_ms
     if engine == "spark":
         require_java()
     from kafka_segments.console.progress import progress  # noqa: PLC0415
@@ -108,15 +106,15 @@ def _kit(
 
     folder = absolute_uri(out)
     work = plan_kit([absolute_uri(source) for source in sources], folder)
-    options = _kit_options(folder, settings, moment, has_digests=digests)
+    options = _kit_options(folder, settings, now_ms, has_digests=digests)
     at_once = threads or os.cpu_count() or 1
     is_quick = is_quicker_in_threads(work.read_bytes, work.segments, threads=at_once)
     if engine == "spark" or (engine == "auto" and not is_quick):
-        return _kit_on_spark(work, options, moment, output)
+        return _kit_on_spark(work, options, now_ms, output)
     with progress(None) as told:
         told.reads_here(work.read_bytes)
         read = read_in_threads(at_once, told.has_read)
-        kits = run_kit(options, work=work, read=read, made_ms=moment)
+        kits = run_kit(options, work=work, read=read, made_ms=now_ms)
         return print_kit(kits, work, output, by=f"{at_once} threads of this process")
 
 

@@ -12,7 +12,7 @@ from kafka_segments.console.options import (
     ExitStatus,
     clock,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
@@ -45,7 +45,7 @@ def elect(**options: Any) -> None:
     not at hand, or even the best one loses records that acks=all may have acknowledged, does not
     lead by itself, or has a damaged log.
     """
-    run(lambda: _elect(**options), verbose=options["verbose"])
+    run_with(_elect, options)
 
 
 def _elect(
@@ -56,14 +56,12 @@ def _elect(
     topic_configs: tuple[Path, ...],
     server_properties: Path | None,
     output: str,
-    verbose: bool,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.elect.report import print_elect  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.elect.run import run_elect  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
 
-    del verbose
     now = clock()
     policies = load_policies(
         topic_configs=topic_configs,

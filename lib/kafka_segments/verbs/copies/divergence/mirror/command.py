@@ -10,7 +10,7 @@ from kafka_segments.console.options import (
     ExitStatus,
     clock,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
@@ -54,7 +54,7 @@ def mirror(**options: Any) -> None:
     of a mirror maker lie on either side, they are checked. Exit status 1: some difference is a
     fault, or a log that a metadata log names is not at hand.
     """
-    run(lambda: _mirror(**options), verbose=options["verbose"])
+    run_with(_mirror, options)
 
 
 def _mirror(
@@ -66,13 +66,11 @@ def _mirror(
     topic_configs: tuple[Path, ...],
     server_properties: Path | None,
     output: str,
-    verbose: bool,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.mirror.report import print_mirror  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.mirror.run import MirrorOptions, run_mirror  # noqa: PLC0415
 
-    del verbose
     policies = load_policies(
         topic_configs=topic_configs,
         server_properties=server_properties,

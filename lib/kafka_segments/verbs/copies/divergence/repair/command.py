@@ -9,10 +9,9 @@ import click
 from kafka_segments.console.early import local_path
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     now_ms_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command, complete_folder
@@ -60,7 +59,7 @@ def repair(**options: Any) -> None:
     range and file. Exit status 1: no copy has some range, a log was refused, or a replica that the
     metadata log among the copies names is not at hand.
     """
-    run(lambda: _repair(**options), verbose=options["verbose"])
+    run_with(_repair, options)
 
 
 def _repair(
@@ -73,29 +72,26 @@ def _repair(
     topic_configs: tuple[Path, ...],
     server_properties: Path | None,
     dry_run: bool,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
-    verbose: bool,
 ) -> int:
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.repair.report import print_repair  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.repair.run import run_repair  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.repair.tasks import RepairSettings  # noqa: PLC0415
 
-    del verbose
     names = {name for name, _ in copies}
     if history is not None and history not in names:
         raise UsageError(f"--history {history}: one of {', '.join(sorted(names))} expected")
     target = _new_folder(out, [uri for _, uri in copies])
-    now = clock() if now_ms is None else now_ms
     policies = load_policies(
         topic_configs=topic_configs,
         server_properties=server_properties,
         warehouse=warehouse,
-        now_ms=now,
+        now_ms=now_ms,
     )
-    asked = CopyOptions(copies=absolute_copies(copies), now_ms=now, policies=policies)
-    settings = RepairSettings(None if dry_run else str(target), logs, history, now)
+    asked = CopyOptions(copies=absolute_copies(copies), now_ms=now_ms, policies=policies)
+    settings = RepairSettings(None if dry_run else str(target), logs, history, now_ms)
     with verb_session("divergence repair") as verb:
         rows = run_repair(verb.spark, asked, verb.caches, verb.work.reads, settings=settings)
         found = print_repair(rows, output)

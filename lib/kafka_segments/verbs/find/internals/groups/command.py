@@ -8,7 +8,7 @@ from kafka_segments.console.options import (
     ExitStatus,
     kafka_version_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
     with_options,
 )
@@ -45,7 +45,7 @@ def groups(**options: Any) -> None:
     bytes, how many of them are live, and how many compaction could remove. Exit status 1: a
     partition does not load, or not all of its records, or a partition was not read.
     """
-    run(lambda: _groups(**options), verbose=options["verbose"])
+    run_with(_groups, options)
 
 
 def _groups(
@@ -57,7 +57,6 @@ def _groups(
     cluster: str | None,
     broker_id: int | None,
     output: str,
-    verbose: bool,
 ) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.kafka.broker_rules.group_records import group_record_rules  # noqa: PLC0415
@@ -65,7 +64,6 @@ def _groups(
     from kafka_segments.verbs.find.internals.groups.report import print_groups  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.groups.run import GroupsOptions, run_groups  # noqa: PLC0415
 
-    del verbose
     version = parse_version(kafka_version, oldest=OLDEST)
     rules = group_record_rules(version, is_new_coordinator=new_coordinator)
     asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)

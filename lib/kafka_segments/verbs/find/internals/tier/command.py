@@ -8,11 +8,10 @@ import click
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     now_ms_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import INT, Command, complete_folder
@@ -86,7 +85,7 @@ def tier(**options: Any) -> None:
     contradict the records, and copies by deposed leaders. The rows go to table remote_segments.
     Exit status 1: there are findings.
     """
-    run(lambda: _tier(**options), verbose=options["verbose"])
+    run_with(_tier, options)
 
 
 def _tier(
@@ -102,7 +101,7 @@ def _tier(
     metadata_partitions: int | None,
     follow_links: bool,
     dry_run: bool,
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -129,7 +128,7 @@ def _tier(
         warehouse=absolute_uri(warehouse),
         sources=tuple(map(absolute_uri, sources)),
         check=check,
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
         grace_ms=grace_ms,
         topics=topics,
         cluster=cluster,

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.options import ExitStatus, clock, run
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.verbs.find.search.command_options import log_options
@@ -20,12 +20,10 @@ def transactions(**options: Any) -> None:
     there, and so does compaction. Exit status 1: the coordinator does not know of a transaction, so
     that it hangs, the timeout of one has passed, or not all of the coordinator's log was read.
     """
-    run(lambda: _transactions(**options), verbose=options["verbose"])
+    run_with(_transactions, options)
 
 
-def _transactions(
-    *, warehouse: str, output: str, now_ms: int | None, verbose: bool, **choice: Any
-) -> int:
+def _transactions(*, warehouse: str, output: str, now_ms: int, **choice: Any) -> int:
     from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.transactions.report import print_transactions  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.transactions.run import (  # noqa: PLC0415
@@ -34,10 +32,8 @@ def _transactions(
     )
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
 
-    del verbose
-    now = clock() if now_ms is None else now_ms
     asked = TransactionsOptions(
-        absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now
+        absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now_ms
     )
     with verb_session("internals transactions", warehouse=asked.warehouse) as verb:
         found = print_transactions(run_transactions(verb.spark, asked, verb.caches), output)
