@@ -10,17 +10,35 @@ from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.release import __version__
 
 if TYPE_CHECKING:
-    from kafka_segments.api import OpenWarehouse, StartForecast, forecast, open, register
+    from kafka_segments.api import (
+        CleanerStands,
+        DiskAccount,
+        OpenWarehouse,
+        StartForecast,
+        Triage,
+        cleaner,
+        disk,
+        forecast,
+        open,
+        register,
+        triage,
+    )
 
 __all__ = [
+    "CleanerStands",
+    "DiskAccount",
     "KafkaSegmentsError",
     "OpenWarehouse",
     "StartForecast",
+    "Triage",
     "UsageError",
     "__version__",
+    "cleaner",
+    "disk",
     "forecast",
     "open",
     "register",
+    "triage",
 ]
 
 

@@ -9,6 +9,7 @@ from os import fspath
 from pyspark.sql import SparkSession
 
 from kafka_segments.api.arguments import FilePath
+from kafka_segments.api.directories import CleanerStands, DiskAccount, Triage, cleaner, disk, triage
 from kafka_segments.api.forecasts import StartForecast, forecast
 from kafka_segments.api.warehouse import OpenWarehouse
 from kafka_segments.console.early import ANY_TABLE, require_tables
@@ -16,7 +17,19 @@ from kafka_segments.engine.rows import datasource
 from kafka_segments.engine.rows.workers import require_package
 from kafka_segments.files.storage.files import absolute_uri
 
-__all__ = ["OpenWarehouse", "StartForecast", "forecast", "open", "register"]
+__all__ = [
+    "CleanerStands",
+    "DiskAccount",
+    "OpenWarehouse",
+    "StartForecast",
+    "Triage",
+    "cleaner",
+    "disk",
+    "forecast",
+    "open",
+    "register",
+    "triage",
+]
 
 
 def open(warehouse: FilePath, spark: SparkSession | None = None) -> OpenWarehouse:

@@ -16,7 +16,6 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
-from kafka_segments.errors import UsageError
 
 
 @click.command(cls=Command, may_spare_spark=("sources", "folders"))
@@ -67,17 +66,10 @@ def _cleaner(
         run_cleaner,
     )
 
-    properties = {}
-    if server_properties is not None:
-        try:
-            text = server_properties.read_text("latin-1")
-        except OSError as error:
-            raise UsageError(f"{server_properties}: {error.strerror}") from None
-        properties = dict(read_properties(text, str(server_properties)))
     options = CleanerOptions(
         local_folders("cleaner", (*folders, *sources)),
         now_ms=clock() if now_ms is None else now_ms,
-        properties=properties,
+        properties={} if server_properties is None else read_properties(server_properties),
         what_if=parse_changes(changes),
     )
     found = print_cleaner(run_cleaner(options), output)

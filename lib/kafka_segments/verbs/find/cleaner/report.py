@@ -23,6 +23,11 @@ def print_cleaner(nodes: Sequence[NodeStands], output: str) -> int:
     for node in nodes:
         for line in node.not_known:
             say(f"not known: {line}")
+    return count_findings(nodes)
+
+
+def count_findings(nodes: Sequence[NodeStands]) -> int:
+    """Return how many logs and lines are for a person."""
     return sum(
         len(node.not_known) + sum(one.stand in FOR_A_PERSON for one in node.stands.values())
         for node in nodes

@@ -4,8 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from kafka_segments.errors import FileChangedError, SourceError, UnreadableObjectError, UsageError
+from kafka_segments.errors import (
+    CorruptTextError,
+    FileChangedError,
+    SourceError,
+    UnreadableObjectError,
+    UsageError,
+)
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
@@ -13,7 +20,7 @@ from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
 from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
-from kafka_segments.kafka.wire.checkpoints import CLEANER_OFFSET
+from kafka_segments.kafka.wire.checkpoints import CLEANER_OFFSET, java_properties
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, parse_partition_folder
 from kafka_segments.verbs.change.recovery.folders import find_log_dirs
 from kafka_segments.verbs.change.recovery.forecast.run_start import group_nodes
@@ -184,16 +191,13 @@ def _read(asked: tuple[StartDir, str, dict[str, int], CleanerConfig]) -> LogFact
         return LogFacts(None, config, first_line(error))
 
 
-def read_properties(text: str, name: str) -> Values:
+def read_properties(file: Path) -> Values:
     """Read a server.properties file.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is none, or cannot be read.
     """
-    from kafka_segments.errors import CorruptTextError  # noqa: PLC0415
-    from kafka_segments.kafka.wire.checkpoints import java_properties  # noqa: PLC0415
-
     try:
-        return java_properties(text)
-    except CorruptTextError as error:
-        raise UsageError(f"{name}: {error}") from None
+        return java_properties(file.read_text("latin-1"))
+    except (OSError, CorruptTextError) as error:
+        raise UsageError(f"{file}: {error}") from None

@@ -32,9 +32,13 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
         print_dicts(rows_of(use, rows), output)
     for line in not_known_of(use):
         say(line)
-    return len(not_known_of(use)) + sum(
-        one.verdict.may_go != MayGo.BY_ITSELF for one in use.folders
-    )
+    return count_findings(use)
+
+
+def count_findings(use: DiskUse) -> int:
+    """Return how much of an account is for a person, what is not known included."""
+    waiting = sum(one.verdict.may_go != MayGo.BY_ITSELF for one in use.folders)
+    return len(not_known_of(use)) + waiting
 
 
 def rows_of(use: DiskUse, rows: str) -> Iterator[dict[str, Any]]:

@@ -22,9 +22,13 @@ def print_triage(nodes: Sequence[TriagedNode], output: str) -> int:
             _print_page(node)
     else:
         print_dicts((row for node in nodes for row in rows_of(node)), output)
-    return sum(
-        line.section != Section.ODD or bool(line.step) for node in nodes for line in node.lines
-    )
+    return count_findings(nodes)
+
+
+def count_findings(nodes: Sequence[TriagedNode]) -> int:
+    """Return how many lines are for a person."""
+    lines = [line for node in nodes for line in node.lines]
+    return sum(line.section != Section.ODD or bool(line.step) for line in lines)
 
 
 def rows_of(node: TriagedNode) -> Iterator[dict[str, Any]]:

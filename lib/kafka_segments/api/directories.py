@@ -1,0 +1,145 @@
+"""What lies in a broker's directories on this machine: without tables, and without a session."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+from kafka_segments.api.arguments import FilePath, one_of, path
+from kafka_segments.console.local_folders import local_folders
+from kafka_segments.console.options import clock
+from kafka_segments.verbs.find.cleaner import report as cleaner_report
+from kafka_segments.verbs.find.cleaner.configs import parse_changes
+from kafka_segments.verbs.find.cleaner.run import CleanerOptions, read_properties, run_cleaner
+from kafka_segments.verbs.find.disk import report as disk_report
+from kafka_segments.verbs.find.disk.run import DiskOptions, run_disk
+from kafka_segments.verbs.find.triage import report as triage_report
+from kafka_segments.verbs.find.triage.run import TriageOptions, run_triage
+
+
+class Triage(NamedTuple):
+    """The lines of `triage`, as dictionaries.
+
+    Attributes:
+        rows: The verdict of each node, what was found, and the steps, in their order.
+        has_findings: The command would have exit status 1.
+    """
+
+    rows: list[dict[str, Any]]
+    has_findings: bool
+
+
+class DiskAccount(NamedTuple):
+    """The rows of `disk`, as dictionaries.
+
+    Attributes:
+        kinds: Bytes by what they are.
+        topics: Bytes by topic, and what was written lately.
+        folders: Those that nobody serves, and whether they may go.
+        disks: A row for each log directory: how full its disk is, whether a broker runs.
+        not_known: What could not be looked at, and why.
+        has_findings: The command would have exit status 1.
+    """
+
+    kinds: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    folders: list[dict[str, Any]]
+    disks: list[dict[str, Any]]
+    not_known: list[str]
+    has_findings: bool
+
+
+class CleanerStands(NamedTuple):
+    """The rows of `cleaner`, as dictionaries.
+
+    Attributes:
+        logs: A row for each compacted log: where it stands, and why.
+        not_known: What is not known besides, and why.
+        has_findings: The command would have exit status 1.
+    """
+
+    logs: list[dict[str, Any]]
+    not_known: list[str]
+    has_findings: bool
+
+
+def triage(
+    *folders: FilePath,
+    check: str = "tails",
+    follow_links: bool = False,
+    now_ms: int | None = None,
+) -> Triage:
+    """Say what is wrong with a broker's directories, and what to do.
+
+    Args:
+        folders: all log directories of a node, or the folder above them.
+        check: what is read: tails, or full for every segment that a start reads.
+        follow_links: symbolic links are followed to what lies below the folders.
+        now_ms: the moment, in ms since 1970; by default the clock's.
+
+    Raises:
+        UsageError: no folder, one that is not of this machine, or a value that is none.
+        SourceError: a folder has no log directory below, or cannot be listed.
+    """
+    one_of("check", check, "tails", "full")
+    named = local_folders("triage", [str(folder) for folder in folders])
+    options = TriageOptions(named, _moment(now_ms), check == "full", follow_links)
+    nodes = run_triage(options)
+    rows = list(chain.from_iterable(map(triage_report.rows_of, nodes)))
+    return Triage(rows, triage_report.count_findings(nodes) > 0)
+
+
+def disk(*folders: FilePath, now_ms: int | None = None) -> DiskAccount:
+    """Account for the bytes of log directories.
+
+    Args:
+        folders: log directories, or folders of several.
+        now_ms: the moment, in ms since 1970; by default the clock's.
+
+    Raises:
+        UsageError: no folder, or one that is not of this machine.
+        SourceError: a folder cannot be listed.
+    """
+    named = local_folders("disk", [str(folder) for folder in folders])
+    use = run_disk(DiskOptions(named, _moment(now_ms)))
+    kinds, topics, judged, disks = (
+        list(disk_report.rows_of(use, rows)) for rows in ("kinds", "topics", "folders", "disks")
+    )
+    not_known = disk_report.not_known_of(use)
+    return DiskAccount(kinds, topics, judged, disks, not_known, disk_report.count_findings(use) > 0)
+
+
+def cleaner(
+    *folders: FilePath,
+    server_properties: FilePath | None = None,
+    what_if: Mapping[str, object] | None = None,
+    now_ms: int | None = None,
+) -> CleanerStands:
+    """Say of each compacted log where it stands with the log cleaner, and why.
+
+    Args:
+        folders: all log directories of a node, or the folder above them.
+        server_properties: the broker's, for what the metadata log does not set.
+        what_if: settings as if all topics had them, by Kafka's keys.
+        now_ms: the moment, in ms since 1970; by default the clock's.
+
+    Raises:
+        UsageError: no folder, one that is not of this machine, or a setting that is none.
+        SourceError: a folder has no log directory below, or cannot be listed.
+    """
+    named = local_folders("cleaner", [str(folder) for folder in folders])
+    file = path(server_properties)
+    nodes = run_cleaner(
+        CleanerOptions(
+            named,
+            _moment(now_ms),
+            {} if file is None else read_properties(file),
+            parse_changes([f"{key}={value}" for key, value in (what_if or {}).items()]),
+        )
+    )
+    logs = list(chain.from_iterable(map(cleaner_report.rows_of, nodes)))
+    not_known = [line for node in nodes for line in node.not_known]
+    return CleanerStands(logs, not_known, cleaner_report.count_findings(nodes) > 0)
+
+
+def _moment(now_ms: int | None) -> int:
+    return clock() if now_ms is None else now_ms
