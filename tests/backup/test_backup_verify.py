@@ -325,15 +325,19 @@ def test_what_a_producer_dated_shortly_before_the_moment_can_have_been_on_its_wa
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
-    ("timestamp", "is_of_broker", "is_noted", "expected"),
+    ("is_given", "timestamp", "is_of_broker", "is_noted", "expected"),
     [
-        (PAST, True, False, "was there"),
-        (PAST, False, False, "not known"),
-        (PAST - MARGIN_MS, False, False, "was there"),
-        (PAST + 1, True, False, None),
-        (-1, False, False, "not known"),
-        (-1, False, True, "was there"),
-        (PAST + 1, False, True, "was there"),
+        (True, PAST, True, False, "was there"),
+        (True, PAST, False, False, "not known"),
+        (True, PAST - MARGIN_MS, False, False, "was there"),
+        (True, PAST + 1, True, False, None),
+        (True, -1, False, False, "not known"),
+        (True, -1, False, True, "was there"),
+        (True, PAST + 1, False, True, "was there"),
+        (False, PAST - MARGIN_MS, True, False, "was there"),
+        (False, PAST - MARGIN_MS + 1, True, False, "not known"),
+        (False, PAST, False, False, "not known"),
+        (False, PAST + 1, True, False, None),
     ],
 )
 def test_a_log_that_a_backup_lacks_is_judged_by_its_first_batch(
@@ -341,6 +345,7 @@ def test_a_log_that_a_backup_lacks_is_judged_by_its_first_batch(
     timestamp: int,
     expected: str | None,
     *,
+    is_given: bool,
     is_of_broker: bool,
     is_noted: bool,
 ) -> None:
@@ -353,7 +358,8 @@ def test_a_log_that_a_backup_lacks_is_judged_by_its_first_batch(
     )
     noted = rows_of(spark, [log] * is_noted, "topic string, partition int")
 
-    (row,) = absent.transform(missing_logs(first, noted, moment=Moment(PAST, True))).collect()
+    decide = missing_logs(first, noted, moment=Moment(PAST, is_given))
+    (row,) = absent.transform(decide).collect()
 
     told = {"was there": row["detail"], "not known": row["doubt"]}
     assert [name for name, why in told.items() if why is not None] == [expected] * bool(expected)

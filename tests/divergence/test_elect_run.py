@@ -82,7 +82,7 @@ def test_each_partition_is_told_by_the_copies_that_are_of_use(
         f"t-1 of copy n1 is left out: {other} of that name",
         "t-2 of copy n1 is left out: broker 1 is none of the replicas 3 4",
         f"t-2 of copy n4 is left out: it is of cluster other, the metadata log of {CLUSTER}",
-        "no copy that can be used is at hand of t-2, t-3",
+        "no copy that can be used is at hand of t-2, t-3: what is lost there is not known",
         "broker 2: no copy that can be used is at hand of its replicas of t-0, t-1: records that it"
         " alone holds are not counted, and whether less is lost if it leads is not known",
     ]
@@ -128,7 +128,9 @@ def test_the_last_disk_is_enough(spark: SparkSession, tmp_path: Path, metadata: 
     assert status == 1
     assert {row["way"] for [row] in rows.values()} == {"unclean election"}
     assert {(row["lost_records"], row["damages"]) for [row] in rows.values()} == {(0, 0)}
-    assert told[-3] == "no copy that can be used is at hand of t-2"
+    assert told[-3] == (
+        "no copy that can be used is at hand of t-2: what is lost there is not known"
+    )
     assert told[-2].startswith("broker 2: no copy that can be used is at hand of its replicas")
 
 

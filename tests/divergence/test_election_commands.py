@@ -38,6 +38,15 @@ def test_brokers_whose_replicas_were_not_at_hand_are_named_in_front() -> None:
     assert first.startswith("# Of brokers 4, 5 replicas were not at hand: ")
 
 
+def test_partitions_without_a_copy_are_named_in_front() -> None:
+    lines = list(election_script([], [1], ["t-0", "t-1"]))
+
+    at = lines.index("#    t-0")
+    assert lines[at + 1] == "#    t-1"
+    assert "is not known" in " ".join(lines[at - 2 : at])
+    assert at < next(place for place, line in enumerate(lines) if "Start brokers" in line)
+
+
 def test_replicas_are_ordered_before_they_are_elected() -> None:
     script = _script(
         Chosen("t", 0, 3, Way.UNCLEAN, [], [3, 1, 2]),

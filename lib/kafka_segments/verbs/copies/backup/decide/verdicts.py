@@ -81,7 +81,8 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Trans
     1. It was if the backup's own checkpoint names it, or its first batch is not younger than the
        moment by a broker's clock, or ``MARGIN_MS`` older by its producer's.
     2. It is not known if its first batch has no timestamp, or was dated by its producer shortly
-       before the moment: it can have been on its way to the broker.
+       before the moment: it can have been on its way to the broker. Nor is it, where the user did
+       not give the moment, of a first batch in the last ``MARGIN_MS`` before it.
     3. Else nothing says that it was: it was made later, is empty, or its records of that time have
        been deleted.
 
@@ -96,16 +97,16 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Trans
         is_stamped & (F.col("timestamp_ms") <= past),
         F.concat(F.lit("it holds records of "), at("timestamp_ms")),
     )
+    if moment.is_given:
+        dated, why = "its producer dated its first batch", "and it can have been on its way"
+    else:
+        dated, why = "its first batch is of", "and --moment would tell whether it was made later"
     doubt = (
         F.when(detail.isNotNull(), F.lit(None))
         .when(~is_stamped, "its records have no timestamps, so it may be older")
         .when(
-            F.col("timestamp_ms") <= moment.past_ms,
-            F.concat(
-                F.lit("its producer dated its first batch "),
-                at("timestamp_ms"),
-                F.lit(", and it can have been on its way"),
-            ),
+            F.col("timestamp_ms") <= moment.ms,
+            F.concat(F.lit(f"{dated} "), at("timestamp_ms"), F.lit(f", {why}")),
         )
     )
 

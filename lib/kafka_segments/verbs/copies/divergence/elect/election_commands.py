@@ -52,7 +52,9 @@ class Chosen(NamedTuple):
         return Wanted(self.name, self.broker_id, late)
 
 
-def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterator[str]:
+def election_script(
+    chosen: Iterable[Chosen], brokers: Iterable[int], without_copy: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield the lines of a shell script.
 
     Brokers start in the steps of ``plan_starts``: the script says which, and waits for them. Behind
@@ -63,6 +65,7 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
     Args:
         chosen: all partitions.
         brokers: those of which there are copies.
+        without_copy: names of partitions of which there is none.
     """
     partitions = list(chosen)
     plan = plan_starts([one.wanted for one in partitions], set(brokers))
@@ -70,6 +73,7 @@ def election_script(chosen: Iterable[Chosen], brokers: Iterable[int]) -> Iterato
     planned = [one for one in partitions if one.name not in by_hand]
     yield from shell.head()
     yield from _not_at_hand({broker for one in partitions for broker in one.absent})
+    yield from _no_plan(without_copy)
     if len(plan.steps) > 1:
         yield "# In each step a majority of the controllers must run. Where a broker is one, too,"
         yield "# and its step has not come, run it with process.roles=controller and without its"
@@ -100,6 +104,14 @@ def _not_at_hand(absent: Collection[int]) -> Iterator[str]:
         yield f"# Of brokers {named} replicas were not at hand: what they alone hold does not"
         yield "# count. Start none of them as a broker before all steps are done, or give their log"
         yield "# directories as copies and make this script anew."
+
+
+def _no_plan(partitions: Sequence[str]) -> Iterator[str]:
+    """Yield of which partitions the steps do not decide."""
+    if partitions:
+        yield "# No copy of these partitions is at hand: which replica is best is not known,"
+        yield "# and the steps leave them as they are:"
+        yield from (f"#    {name}" for name in partitions)
 
 
 def _by_hand(plan: StartPlan) -> Iterator[str]:

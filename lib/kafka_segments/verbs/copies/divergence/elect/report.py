@@ -39,11 +39,12 @@ def print_elect(found: Elections, output: str) -> int:
         F.count_if(needs_look).alias("findings"),
         *(F.sum(f"lost_{of}records").alias(f"{of}lost") for of in ("", "acks_all_", "committed_")),
     ).collect()[0]
+    absent = [f"{row['topic']}-{row['partition']}" for row in found.absent.orderBy(*_LOG).collect()]
     if output == COMMANDS:
         brokers = [row["broker_id"] for row in found.rows.select("broker_id").distinct().collect()]
         losses = found.rows.groupBy(*_LOG).agg(F.collect_list(F.struct(*_LOSSES)).alias("losses"))
         planned = best.join(losses, list(_LOG), how="inner").orderBy(*_LOG)
-        for line in election_script(map(_chosen, stream_rows(planned)), brokers):
+        for line in election_script(map(_chosen, stream_rows(planned)), brokers, absent):
             print_line(line)
     elif output == "table":
         told = found.rows.where(loses | (F.col("way") != Way.BY_ITSELF.value)).select(*_LOG)
@@ -53,9 +54,8 @@ def print_elect(found: Elections, output: str) -> int:
     else:
         ordered = found.rows.orderBy(*_LOG, "rank")
         print_result(ordered, output, names=_NAMES, cells=_cells)
-    absent = [f"{row['topic']}-{row['partition']}" for row in found.absent.orderBy(*_LOG).collect()]
     unread = list(_unread(best))
-    summary = _summary(found, counted, len(absent), is_whole=not unread)
+    summary = _summary(found, counted, len(absent), is_whole=not (absent or unread))
     for line in (*_left_out(found), *_absent(absent), *unread, summary):
         say(line)
     return int(counted["findings"]) + len(absent)
@@ -79,7 +79,10 @@ def _left_out(found: Elections) -> Iterator[str]:
 
 def _absent(partitions: Sequence[str]) -> Iterator[str]:
     if partitions:
-        yield f"no copy that can be used is at hand of {first_of(partitions, _NAMED)}"
+        yield (
+            f"no copy that can be used is at hand of {first_of(partitions, _NAMED)}: what is lost"
+            " there is not known"
+        )
 
 
 def _unread(best: DataFrame) -> Iterator[str]:
