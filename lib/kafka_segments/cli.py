@@ -21,6 +21,7 @@ from kafka_segments.verbs.find.forensics.command import forensics
 from kafka_segments.verbs.find.internals.command import internals
 from kafka_segments.verbs.find.lag.command import lag
 from kafka_segments.verbs.find.latency.command import latency
+from kafka_segments.verbs.find.records.command import records
 from kafka_segments.verbs.find.search.command import search
 from kafka_segments.verbs.find.triage.command import triage
 from kafka_segments.verbs.judge.audit.command import audit
@@ -74,6 +75,7 @@ for verb in (
     lag,
     latency,
     migrate,
+    records,
     recovery,
     report,
     retention,

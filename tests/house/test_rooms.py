@@ -18,6 +18,7 @@ OTHERWISE = {
     "search bootstrap": "is `search offsets` with a time of its own",
     "compact run_undo": "puts files back, without a session",
     "cleaner run_cleaner": "looks at log directories, without a session",
+    "records run_records": "reads segments by threads, without a session",
     "disk run_disk": "looks at folders of this machine, without a session",
     "triage run_triage": "looks at folders of this machine, without a session",
     "recovery run_forecast": "reads disks, without a session",

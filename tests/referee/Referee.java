@@ -98,6 +98,7 @@ public final class Referee {
             case "load" -> history(request).load();
             case "records" -> RecordLines.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
+            case "consume" -> ConsumerReads.read(Path.of(text(request, "log")));
             case "clean" -> Cleaning.write(
                 Path.of(text(request, "log")), Path.of(text(request, "target")));
             case "clean_log" -> CleanerRuns.run(directory(request), request);

@@ -358,6 +358,16 @@ class Referee:
         """
         self._ask("records", log=str(log), target=str(target))
 
+    def consume(self, log: Path) -> Answer:
+        """Read a segment as a consumer reads what it has fetched.
+
+        Gives ``bad``, the first offset, the one behind the last and the class that is thrown of
+        each batch that it cannot read; ``stuck``, whether it ends at bytes that are no batch;
+        ``records`` that it could read, those of control batches not counted; ``next``, the offset
+        behind the last batch.
+        """
+        return self._ask("consume", log=str(log))
+
     def clean(self, log: Path, target: Path) -> int:
         """Write a segment with its messages v0 and v1 as the log cleaner rewrites them.
 

@@ -40,6 +40,7 @@ CALLS = {
     "migrate stage": "{tables} --plan m",
     "migrate status": "{tables} --plan m",
     "migrate verify": "{tables} --plan m",
+    "records": "{node} --key none",
     "recovery apply": "{kit}",
     "recovery forecast": "{tables}",
     "recovery kit": "--source {node} --out {new}",

@@ -1,0 +1,1 @@
+"""``records``: which records a consumer cannot read, and where a record is."""

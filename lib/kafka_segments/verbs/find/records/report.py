@@ -1,0 +1,256 @@
+"""What ``records`` prints."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from itertools import chain
+from typing import Any
+
+from kafka_segments.console.lines import print_dicts, say
+from kafka_segments.console.output import print_text, size_text, utc
+from kafka_segments.files.folders.walk import UnlistedFolder
+from kafka_segments.verbs.find.records.decide import Unreadable, Why
+from kafka_segments.verbs.find.records.segment_records import FoundRecord, LargeBatch, SegmentScan
+
+_MOST_SHOWN_CHARACTERS = 200
+_UNTOLD = {
+    Why.TORN.value: "a broker's recovery cuts it off",
+    Why.ORDER.value: "a consumer passes over it without a word",
+}
+
+
+@dataclass
+class _Log:
+    """What was read of a log."""
+
+    segments: int = 0
+    records: int = 0
+    first_offset: int | None = None
+    next_offset: int | None = None
+    unreadable: int = 0
+
+
+@dataclass
+class _Sum:
+    """What was read of all."""
+
+    found: int = 0
+    shown: int = 0
+    records: int = 0
+    unreadable: int = 0
+    problems: int = 0
+    largest: list[LargeBatch] = field(default_factory=list)
+    logs: dict[tuple[str, int], _Log] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RecordsForm:
+    """How records are printed.
+
+    Attributes:
+        values: How keys and values are written: text, hex or json.
+        most: How many records are printed at most.
+        most_large: How many of the largest batches are.
+        asks: Records were asked for; else what cannot be read, and the largest batches.
+    """
+
+    values: str
+    most: int
+    most_large: int
+    asks: bool
+
+
+def print_records(
+    scans: Iterable[SegmentScan],
+    unlisted: Sequence[UnlistedFolder],
+    output: str,
+    *,
+    form: RecordsForm,
+) -> int:
+    """Print records as they are found; return how much could not be read.
+
+    Args:
+        scans: what was read, segment by segment.
+        unlisted: folders and links that were not looked at.
+        output: table, json or csv.
+        form: how they are printed.
+    """
+    total = _Sum()
+    rows = _rows(scans, total, form)
+    if output == "table":
+        for row in rows:
+            print_text(_line(row))
+    else:
+        print_dicts(chain(rows, _read_rows(total)), output)
+    _say_proof(total, unlisted, asks=form.asks)
+    return total.unreadable + total.problems + len(unlisted)
+
+
+def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Iterator[dict[str, Any]]:
+    for scan in scans:
+        _count(scan, total, form.most_large)
+        yield from map(_unreadable_row, scan.unreadable)
+        for record in scan.found if form.asks else ():
+            if total.shown < form.most:
+                total.shown += 1
+                yield _record_row(record, form.values)
+        if scan.problem is not None:
+            say(f"{scan.segment.path}: not read: {scan.problem}")
+    if not form.asks:
+        yield from map(_large_row, total.largest)
+
+
+def _count(scan: SegmentScan, total: _Sum, most_large: int) -> None:
+    segment = scan.segment
+    log = total.logs.setdefault((segment.topic, segment.partition), _Log())
+    log.segments += 1
+    log.records += scan.records
+    log.unreadable += len(scan.unreadable)
+    first = log.first_offset
+    log.first_offset = segment.base_offset if first is None else min(first, segment.base_offset)
+    if scan.next_offset is not None:
+        log.next_offset = max(log.next_offset or 0, scan.next_offset)
+    total.found += scan.count
+    total.records += scan.records
+    total.unreadable += len(scan.unreadable)
+    total.problems += scan.problem is not None
+    total.largest = nlargest(most_large, [*total.largest, *scan.largest])
+
+
+_COLUMNS = (
+    *("row", "topic", "partition", "offset", "seek_to", "timestamp_ms", "key", "value", "headers"),
+    *(
+        "until_offset",
+        "segments",
+        "why",
+        "reason",
+        "client_error",
+        "size_bytes",
+        "records",
+        "unreadable",
+    ),
+    *("producer_id", "leader_epoch"),
+    *("path", "position"),
+)
+
+
+def _row(kind: str, one: FoundRecord | Unreadable | LargeBatch, **values: Any) -> dict[str, Any]:
+    """Return a row: all kinds have the same columns."""
+    of_all = {
+        "row": kind,
+        "topic": one.topic,
+        "partition": one.partition,
+        "producer_id": one.producer_id,
+        "path": one.path,
+        "position": one.position,
+    }
+    return {**dict.fromkeys(_COLUMNS), **of_all, **values}
+
+
+def _read_rows(total: _Sum) -> Iterator[dict[str, Any]]:
+    """Yield what was read of each log, once all was."""
+    for (topic, partition), log in total.logs.items():
+        yield {
+            **dict.fromkeys(_COLUMNS),
+            "row": "read",
+            "topic": topic,
+            "partition": partition,
+            "offset": log.first_offset,
+            "until_offset": log.next_offset,
+            "segments": log.segments,
+            "records": log.records,
+            "unreadable": log.unreadable,
+        }
+
+
+def _record_row(record: FoundRecord, form: str) -> dict[str, Any]:
+    return _row(
+        "record",
+        record,
+        offset=record.offset,
+        timestamp_ms=record.timestamp,
+        key=_text(record.key, form),
+        value=_text(record.value, form),
+        headers=[[name, _text(value, form)] for name, value in record.headers],
+        leader_epoch=record.leader_epoch,
+    )
+
+
+def _unreadable_row(one: Unreadable) -> dict[str, Any]:
+    return _row(
+        "unreadable",
+        one,
+        offset=one.base_offset,
+        seek_to=one.seek_to,
+        why=one.why.value,
+        reason=one.reason,
+        client_error=one.client_error,
+        size_bytes=one.size_bytes,
+    )
+
+
+def _large_row(one: LargeBatch) -> dict[str, Any]:
+    return _row(
+        "large batch",
+        one,
+        offset=one.base_offset,
+        size_bytes=one.size_bytes,
+        records=one.records,
+    )
+
+
+def _text(value: bytes | None, form: str) -> Any:
+    """Return bytes as text, as hex, or as the JSON that they are; what is none stays text."""
+    if value is None:
+        return None
+    if form == "hex":
+        return value.hex()
+    text = value.decode("utf-8", "backslashreplace")
+    if form == "json":
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _line(row: dict[str, Any]) -> str:
+    log = f"{row['topic']}-{row['partition']}"
+    if row["row"] == "record":
+        headers = f" headers {row['headers']}" if row["headers"] else ""
+        return (
+            f"{log} offset {row['offset']} {utc(row['timestamp_ms'])} key"
+            f" {_short(row['key'])} value {_short(row['value'])}{headers}"
+        )
+    if row["row"] == "large batch":
+        producer = f", producer {row['producer_id']}" if row["producer_id"] >= 0 else ""
+        return (
+            f"{log} offset {row['offset']}: a batch of {size_text(row['size_bytes'])},"
+            f" {row['records']} records{producer}"
+        )
+    seek = (
+        "nothing that can be read follows"
+        if row["seek_to"] is None
+        else f"seek to {row['seek_to']}"
+    )
+    told = row["client_error"] or _UNTOLD[row["why"]]
+    return f"{log} offset {row['offset']}: {row['why']} ({row['reason']}): {seek}; {told}"
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= _MOST_SHOWN_CHARACTERS else f"{text[:_MOST_SHOWN_CHARACTERS]}…"
+
+
+def _say_proof(total: _Sum, unlisted: Sequence[UnlistedFolder], *, asks: bool) -> None:
+    """Say what was read: what an answer, and the absence of one, is worth."""
+    for folder in unlisted:
+        say(f"{folder.path}: not read: {folder.reason}")
+    if asks:
+        more = f", the first {total.shown} are shown (--most)" if total.found > total.shown else ""
+        say(f"{total.found} records found{more}")
+    segments = sum(log.segments for log in total.logs.values())
+    not_read = total.unreadable + total.problems + len(unlisted)
+    but = f"; {not_read} parts could not be read: there the answer is not known" if not_read else ""
+    say(f"read: {total.records} records in {segments} segments of {len(total.logs)} logs{but}")

@@ -1,0 +1,187 @@
+"""``records``: found by key, header, offset and time, as it is typed and read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_segments.cli import cli
+from support.logs.strategies import GZIP, transaction_marker, v2_batch
+
+TIME = 1_700_000_000_000
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Two logs of topic t, and one of u with a batch whose checksum does not fit."""
+    first = v2_batch(0, [(TIME, b"k0", b'{"a": 1}'), (TIME + 1, b"k1", b"plain")])
+    second = v2_batch(2, [(TIME + 5, None, None)], headers=[("trace", b"x1"), ("none", None)])
+    marker = transaction_marker(3, timestamp=TIME + 6, producer_id=7)
+    third = v2_batch(4, [(TIME + 9, b"k0", b"z" * 500)], codec=GZIP, producer_id=7, leader_epoch=3)
+    _write(tmp_path, "t-0", 0, first + second)
+    _write(tmp_path, "t-0", 3, marker + third)
+    _write(tmp_path, "t-1", 0, v2_batch(0, [(TIME + 2, b"k0", b"\xff\x1b")]))
+    bad = bytearray(v2_batch(0, [(TIME, b"k0", b"lost")]))
+    bad[-3] ^= 1
+    _write(tmp_path, "u-0", 0, bytes(bad) + v2_batch(1, [(TIME, b"k9", b"kept")]))
+    return tmp_path
+
+
+def _write(folder: Path, log: str, base: int, data: bytes) -> None:
+    (folder / log).mkdir(exist_ok=True)
+    (folder / log / f"{base:020d}.log").write_bytes(data)
+
+
+def _records(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["records", *map(str, words)])
+
+
+def _rows(*words: object, kind: str = "record") -> list[dict[str, Any]]:
+    done = _records(*words, "--output", "json")
+    return [row for row in map(json.loads, done.stdout.splitlines()) if row["row"] == kind]
+
+
+def _offsets(*words: object) -> list[tuple[str, int, int]]:
+    return [(row["topic"], row["partition"], row["offset"]) for row in _rows(*words)]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--key", "k0"], [("t", 0, 0), ("t", 0, 4), ("t", 1, 0)]),
+        (["--key-hex", "6b31"], [("t", 0, 1)]),
+        (["--key", "k"], []),
+        (["--key", ""], []),
+        (["--header", "trace"], [("t", 0, 2)]),
+        (["--header", "trace=x1"], [("t", 0, 2)]),
+        (["--header", "trace=x"], []),
+        (["--header", "none="], []),
+        (["--header", "none"], [("t", 0, 2)]),
+        (["--offsets", "4"], [("t", 0, 4)]),
+        (["--offsets", "1..4", "--log", "t-0"], [("t", 0, 1), ("t", 0, 2), ("t", 0, 4)]),
+        (["--time", f"{TIME + 2}..{TIME + 5}"], [("t", 0, 2), ("t", 1, 0)]),
+        (["--key", "k0", "--topic", "u"], []),
+        (["--key", "k0", "--time", f"{TIME + 1}..{TIME + 9}"], [("t", 0, 4), ("t", 1, 0)]),
+        (["--key", "k9"], [("u", 0, 1)]),
+    ],
+)
+def test_records_are_found_by_all_that_is_given(
+    logs: Path, words: list[str], found: list[tuple[str, int, int]]
+) -> None:
+    assert _offsets(logs, *words) == found
+
+
+def test_a_record_is_told_with_all_that_it_has(logs: Path) -> None:
+    (row,) = _rows(logs, "--offsets", "4", "--log", "t-0")
+
+    assert (row["key"], row["value"], row["headers"]) == ("k0", "z" * 500, [])
+    assert (row["timestamp_ms"], row["producer_id"], row["leader_epoch"]) == (TIME + 9, 7, 3)
+    assert row["path"].endswith(f"t-0/{3:020d}.log")
+    assert row["position"] > 0  # behind the marker
+
+
+@pytest.mark.parametrize(
+    ("form", "first", "other"),
+    [
+        ("text", '{"a": 1}', "\\xff\x1b"),
+        ("hex", "7b2261223a20317d", "ff1b"),
+        ("json", {"a": 1}, None),
+    ],
+)
+def test_values_are_written_as_is_asked_for(logs: Path, form: str, first: Any, other: Any) -> None:
+    rows = _rows(logs, "--key", "k0", "--topic", "t", "--values", form)
+
+    assert rows[0]["value"] == first
+    assert other is None or rows[2]["value"] == other
+
+
+def test_nothing_that_a_record_holds_acts_on_a_terminal(logs: Path) -> None:
+    done = _records(logs, "--key", "k0", "--topic", "t")
+
+    assert "\x1b" not in done.output
+    assert "\\x1b" in done.output
+
+
+def test_an_empty_answer_says_what_it_is_worth(logs: Path) -> None:
+    whole, torn = _records(logs, "--key", "gone", "--topic", "t"), _records(logs, "--key", "gone")
+
+    assert whole.exit_code == 0
+    assert whole.stderr.splitlines() == [
+        "0 records found",
+        "read: 5 records in 3 segments of 2 logs",
+    ]
+    assert torn.exit_code == 1
+    assert "1 parts could not be read: there the answer is not known" in torn.stderr
+
+
+def test_what_was_read_of_each_log_stands_behind_the_answer(logs: Path) -> None:
+    rows = _rows(logs, "--key", "gone", kind="read")
+
+    read = [(row["topic"], row["partition"], row["offset"], row["until_offset"]) for row in rows]
+    assert read == [("t", 0, 0, 5), ("t", 1, 0, 1), ("u", 0, 0, 2)]
+    assert [(row["segments"], row["records"], row["unreadable"]) for row in rows] == [
+        (2, 4, 0),
+        (1, 1, 0),
+        (1, 1, 1),
+    ]
+
+
+def test_without_a_question_what_cannot_be_read_and_what_is_large_is_told(logs: Path) -> None:
+    (bad,) = _rows(logs, kind="unreadable")
+    large = _rows(logs, "--largest", 2, kind="large batch")
+
+    assert (bad["topic"], bad["offset"], bad["seek_to"]) == ("u", 0, 1)
+    assert bad["why"] == "its checksum does not fit"
+    assert bad["client_error"].startswith("KafkaException: Received exception when fetching")
+    sizes = [row["size_bytes"] for row in large]
+    assert len(large) == 2
+    assert sizes == sorted(sizes, reverse=True)
+    assert _records(logs).exit_code == 1
+    assert _records(logs, "--topic", "t").exit_code == 0
+
+
+def test_markers_are_no_records(logs: Path) -> None:
+    assert ("t", 0, 3) not in _offsets(logs, "--offsets", "0..9")
+
+
+def test_no_more_records_are_printed_than_asked_for(logs: Path) -> None:
+    done = _records(logs, "--offsets", "0..9", "--most", 2)
+
+    assert len(done.stdout.splitlines()) == 3  # and the batch that cannot be read
+    assert "6 records found, the first 2 are shown (--most)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--topic", "tt"], "no segment of topic tt is in the sources; nearest: t"),
+        (["--log", "t-7"], "no segment of t-7 is in the sources; nearest: t-1, t-0"),
+        (["--log", "t"], "topic-partition expected"),
+        (["--key", "a", "--key-hex", "61"], "leave only the one that is meant"),
+        (["--key-hex", "6"], "--key-hex 6"),
+        (["--offsets", "a..b"], "an offset, or FROM..TO expected"),
+        (["--time", "now"], "FROM..TO expected"),
+        (["--time", "LATEST..now"], "not a name"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(logs: Path, words: list[str], told: str) -> None:
+    done = _records(logs, *words)
+
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+def test_a_segment_that_goes_meanwhile_is_told(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafka_segments.verbs.find.records import run
+
+    def gone(*_: object) -> object:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(run.SegmentReader, "scan", gone)
+
+    done = _records(logs, "--key", "k0", "--topic", "t")
+
+    assert done.exit_code == 1
+    assert done.stderr.count("not read: [Errno 2]") == 3

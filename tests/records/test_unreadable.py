@@ -1,0 +1,203 @@
+"""Drawn faults of batches: what a consumer's own classes cannot read is told, and no more."""
+
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_segments.files.folders.walk import find_segments
+from kafka_segments.verbs.find.records.decide import Query, Why
+from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
+from support.kafka.kafka_referee import Referee
+from support.logs.strategies import (
+    GZIP,
+    crc32c,
+    gzip_wrapper,
+    transaction_marker,
+    v1_message,
+    v2_batch,
+)
+
+TIME = 1_700_000_000_000
+Batch = tuple[int, int, bytes]  # first offset, the one behind the last, bytes
+Spoil = Callable[[random.Random, bytes], bytes]
+
+
+def _sealed(batch: bytes) -> bytes:
+    """Give a batch v2 the checksum of its bytes."""
+    return batch[:17] + struct.pack(">I", crc32c(batch[21:])) + batch[21:]
+
+
+def _flipped(rng: random.Random, batch: bytes, first: int, end: int | None = None) -> bytes:
+    at = rng.randrange(first, len(batch) if end is None else end)
+    return batch[:at] + bytes([batch[at] ^ (1 << rng.randrange(8))]) + batch[at + 1 :]
+
+
+def _put(batch: bytes, at: int, data: bytes) -> bytes:
+    return batch[:at] + data + batch[at + len(data) :]
+
+
+def _shortened(batch: bytes, size: int) -> bytes:
+    return _put(batch[:size], 8, struct.pack(">i", size - 12))
+
+
+FAULTS: dict[str, Spoil] = {
+    "a bit of the records": lambda rng, batch: _flipped(rng, batch, 61),
+    "a bit of the checksum": lambda rng, batch: _flipped(rng, batch, 17, 21),
+    "a bit of the records under a right checksum": lambda rng, batch: _sealed(
+        _flipped(rng, batch, 61)
+    ),
+    "more records than there are": lambda rng, batch: _sealed(
+        _put(batch, 57, struct.pack(">i", 99))
+    ),
+    "fewer records than there are": lambda rng, batch: _sealed(
+        _put(batch, 57, struct.pack(">i", struct.unpack(">i", batch[57:61])[0] - 1))
+    ),
+    "records that do not count": lambda rng, batch: _sealed(_put(batch, 57, bytes(4))),
+    "no record count": lambda rng, batch: _sealed(_put(batch, 57, struct.pack(">i", -1))),
+    "a codec that nobody knows": lambda rng, batch: _sealed(_put(batch, 22, b"\x05")),
+    "gzip without gzip": lambda rng, batch: _sealed(_put(batch, 22, bytes([GZIP]))),
+    "a record's length": lambda rng, batch: _sealed(_put(batch, 61, b"\xff\xff\xff\xff\x0f")),
+    "a negative length of a record": lambda rng, batch: _sealed(_put(batch, 61, b"\x01")),
+    "records cut off": lambda rng, batch: _sealed(
+        _put(
+            batch[: 61 + (len(batch) - 61) // 2], 8, struct.pack(">i", 49 + (len(batch) - 61) // 2)
+        )
+    ),
+    "zeros for records": lambda rng, batch: _sealed(_put(batch, 61, bytes(len(batch) - 61))),
+}
+
+
+def _sound(rng: random.Random) -> list[Batch]:
+    """Draw batches: several records each, gzipped ones, with a producer, markers, messages v1."""
+    batches: list[Batch] = []
+    offset = 0
+    for _ in range(rng.randrange(3, 9)):
+        count = rng.randrange(1, 5)
+        kind = rng.randrange(6)
+        records = [(TIME + k, b"k%d" % k, rng.randbytes(rng.randrange(80))) for k in range(count)]
+        if kind == 0:
+            count, data = 1, transaction_marker(offset, timestamp=TIME, producer_id=7)
+        elif kind == 1:
+            inner = [v1_message(k, TIME, b"k", b"v") for k in range(count)]
+            data = gzip_wrapper(inner, offset=offset + count - 1, timestamp=TIME)
+        else:
+            producer = 7 if kind == 2 else -1
+            codec = GZIP if kind == 3 else 0
+            headers = [("trace", b"1")] if kind == 4 else ()
+            data = v2_batch(offset, records, codec=codec, producer_id=producer, headers=headers)
+        batches.append((offset, offset + count, data))
+        offset += count
+    return batches
+
+
+def _scanned(folder: Path, data: bytes) -> tuple[SegmentScan, Path]:
+    log = folder / "t-0" / f"{0:020d}.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_bytes(data)
+    (segment,) = find_segments([str(folder)]).segments
+    return SegmentReader(Query(), most=10, most_large=3).scan(segment), log
+
+
+@pytest.mark.parametrize("draw", range(10))
+def test_of_a_sound_segment_all_records_are_read(
+    referee: Referee, tmp_path: Path, seed: int, draw: int
+) -> None:
+    rng = random.Random(seed + draw)
+    scan, log = _scanned(tmp_path, b"".join(data for _, _, data in _sound(rng)))
+
+    kafka = referee.consume(log)
+
+    assert not scan.unreadable
+    assert (scan.records, scan.next_offset) == (kafka["records"], kafka["next"])
+    assert (kafka["bad"], kafka["stuck"]) == ([], False)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_batches_that_a_consumer_cannot_read_are_told(
+    referee: Referee, tmp_path: Path, seed: int, fault: str
+) -> None:
+    for draw in range(12):
+        rng = random.Random(seed + draw)
+        batches = _sound(rng)
+        chosen = [at for at, (_, _, data) in enumerate(batches) if data[16] == 2]
+        for at in rng.sample(chosen, min(len(chosen), 2)):
+            first, behind, data = batches[at]
+            batches[at] = first, behind, FAULTS[fault](rng, data)
+        scan, log = _scanned(tmp_path, b"".join(data for _, _, data in batches))
+
+        kafka = referee.consume(log)
+
+        told = [
+            [one.base_offset, one.seek_to, one.client_error.partition(":")[0]]
+            for one in scan.unreadable
+        ]
+        assert sorted(told) == kafka["bad"], (draw, scan.unreadable)
+        assert (scan.records, scan.next_offset) == (kafka["records"], kafka["next"]), draw
+
+
+STRUCTURES: dict[str, Callable[[bytes], bytes]] = {
+    "zeros": lambda batch: bytes(len(batch)),
+    "a length below the least": lambda batch: _put(batch, 8, struct.pack(">i", 5)),
+    "a negative length": lambda batch: _put(batch, 8, struct.pack(">i", -9)),
+}
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_where_no_batch_begins_the_log_goes_on_behind(
+    referee: Referee, tmp_path: Path, seed: int, structure: str
+) -> None:
+    rng = random.Random(seed)
+    first = v2_batch(0, [(TIME, b"a", b"1")])
+    bad = STRUCTURES[structure](v2_batch(1, [(TIME, b"b", b"2"), (TIME, b"c", b"3")]))
+    last = v2_batch(3, [(TIME, b"d", rng.randbytes(9))])
+    scan, log = _scanned(tmp_path, first + bad + last)
+
+    kafka = referee.consume(log)
+
+    assert (kafka["stuck"], kafka["next"]) == (True, 1)
+    (one,) = scan.unreadable
+    assert (one.base_offset, one.seek_to, one.why) == (1, 3, Why.FORMAT)
+    assert "corrupt message when fetching offset 1 for topic-partition t-0" in one.client_error
+    assert scan.records == 2
+
+
+def test_a_magic_that_consumers_do_not_know_is_told(referee: Referee, tmp_path: Path) -> None:
+    data = v2_batch(0, [(TIME, b"a", b"1")]) + v2_batch(1, [(TIME, b"b", b"2")], magic=7)
+    scan, log = _scanned(tmp_path, data + v2_batch(2, [(TIME, b"c", b"3")]))
+
+    assert referee.consume(log)["stuck"]
+    (one,) = scan.unreadable
+    assert (one.base_offset, one.seek_to) == (1, 2)
+    assert "magic is 7" in one.reason
+
+
+def test_batches_behind_a_greater_offset_are_passed_over(tmp_path: Path) -> None:
+    far = _put(v2_batch(1, [(TIME, b"b", b"2")]), 0, struct.pack(">q", 1 + 2**26))
+    behind = v2_batch(2, [(TIME, b"c", b"3"), (TIME, b"d", b"4")]) + v2_batch(
+        4, [(TIME, b"e", b"5")]
+    )
+    scan, _ = _scanned(tmp_path, v2_batch(0, [(TIME, b"a", b"1")]) + far + behind)
+
+    (one,) = scan.unreadable
+    assert (one.base_offset, one.seek_to, one.why) == (2, None, Why.ORDER)
+    assert one.size_bytes == len(behind)
+    assert f"offset {1 + 2**26} stands in front" in one.reason
+    assert scan.next_offset == 2 + 2**26
+
+
+def test_a_torn_end_is_no_batch_that_a_consumer_comes_to(tmp_path: Path) -> None:
+    whole, torn = v2_batch(0, [(TIME, b"a", b"1")]), v2_batch(1, [(TIME, b"b", b"2")])
+    scan, _ = _scanned(tmp_path, whole + torn[:-3])
+
+    (one,) = scan.unreadable
+    assert (one.why, one.seek_to, one.client_error) == (Why.TORN, None, "")
+
+
+def test_preallocated_zeros_are_nothing(tmp_path: Path) -> None:
+    scan, _ = _scanned(tmp_path, v2_batch(0, [(TIME, b"a", b"1")]) + bytes(5000))
+
+    assert not scan.unreadable
+    assert scan.records == 1
