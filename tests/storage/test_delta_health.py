@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> Path:
     folder = tmp_path / "warehouse" / "segments"
     (folder / "_delta_log").mkdir(parents=True)
     for version in range(3):
-        (folder / f"{version}.parquet").write_bytes(bytes(10 + version))
+        (folder / f"{version}.parquet").write_bytes(bytes(6 + version) + b"PAR1")
         add = {"path": f"{version}.parquet", "size": 10 + version, "dataChange": True}
         lines = [json.dumps({"commitInfo": {}}), json.dumps({"add": add})]
         _commit(folder, version).write_text("\n".join(lines) + "\n")
@@ -100,9 +100,11 @@ def test_a_checkpoint_has_what_older_commits_said(table: Path) -> None:
 @pytest.mark.parametrize(
     ("harmed", "file", "why"),
     [
+        ("_delta_log/00000000000000000000.json", None, "is not there, later commits are"),
         ("_delta_log/00000000000000000001.json", None, "is not there, later commits are"),
         ("0.parquet", None, "is not there"),
         ("1.parquet", b"abc", "has 3 bytes, its commit says 11"),
+        ("1.parquet", bytes(11), "is spoilt: it does not end as Parquet does"),
     ],
 )
 def test_what_is_missing_or_cut_is_found_where_a_verb_has_failed(
@@ -119,11 +121,19 @@ def test_what_is_missing_or_cut_is_found_where_a_verb_has_failed(
     assert (found.file, found.why) == (harmed, why)
 
 
-def test_rows_of_people_are_left_to_a_person(table: Path) -> None:
-    plans = table.rename(table.with_name("retention_plans"))
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("retention_plans", "Move that file away, and with it the .crc files"),
+        ("metadata_configs", "Move .* and internal_records beside it away: `kafka-segments inter"),
+        ("internal_records", "Move [^ ]* away: `kafka-segments internals read`"),
+    ],
+)
+def test_rows_that_no_build_makes_are_left_to_a_person(table: Path, name: str, step: str) -> None:
+    plans = table.rename(table.with_name(name))
     _commit(plans, 2).write_bytes(b"")
 
-    with pytest.raises(BrokenTableError, match="Move that file away, and with it the"):
+    with pytest.raises(BrokenTableError, match=step):
         refuse_broken_log(str(plans))
 
 

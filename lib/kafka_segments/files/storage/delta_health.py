@@ -8,15 +8,13 @@ Source: delta-io/delta PROTOCOL.md, Delta Log Entries, Checkpoints, Action Recon
 """
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
-from urllib.parse import unquote
 
-import pyarrow as pa
-from pyarrow import fs, parquet
+from pyarrow import fs
 
 from kafka_segments.errors import BrokenTableError, SourceError
+from kafka_segments.files.storage.delta_files import broken_data
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     MOST_COMMIT_BYTES,
@@ -37,6 +35,7 @@ OF_BUILD = (
     *("unrecognized_files", "runs"),
 )
 """The tables that a build makes from its sources."""
+_RECORDS = "internal_records"
 _KEPT = "_broken_commits"
 _CHECKSUM = re.compile(r"\.?([0-9]{20})(?:\.[a-z.]+)?\.crc")
 _SOUND: set[tuple[str, str, int, int]] = set()
@@ -78,6 +77,12 @@ class Broken(NamedTuple):
             return "`kafka-segments build` reads all again and makes the table whole"
         if self.name in OF_BUILD:
             return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
+        if self.name == _RECORDS or self.name.startswith("metadata_"):
+            too = "" if self.name == _RECORDS else f" and {_RECORDS} beside it"
+            return (
+                f"Move {self.table}{too} away: `kafka-segments internals read` of the disks of its"
+                " clusters makes what they held anew"
+            )
         notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
         if self.is_newest:
             return (
@@ -184,15 +189,25 @@ def broken_file(table: str) -> Broken | None:
         return found
     log = log_of(table)
     commits = commits_since_checkpoint(entries)
-    versions = [int(entry.name[:20]) for entry in commits]
-    if versions and versions != list(range(versions[0], versions[-1] + 1)):
-        gap = next(number for number in range(versions[0], versions[-1]) if number not in versions)
+    gap = _first_gap(entries, [int(entry.name[:20]) for entry in commits])
+    if gap is not None:
         return Broken(table, f"_delta_log/{gap:020d}.json", "is not there, later commits are")
     for entry in commits:
         why = _why_no_commit(log.child(entry.name), entry)
         if why is not None:
             return Broken(table, _in_log(entry), why)
-    return _broken_data(table, log, entries, commits) if log.store.is_local else None
+    found_data = broken_data(table, entries) if log.store.is_local else None
+    return None if found_data is None else Broken(table, *found_data)
+
+
+def _first_gap(entries: list[FileEntry], versions: list[int]) -> int | None:
+    """Return the first version that is missing of those since the last checkpoint."""
+    checkpoints = [entry.name for entry in entries if ".checkpoint." in entry.name]
+    if not versions or all(map(CHECKPOINT.fullmatch, checkpoints)):
+        first = int(max(checkpoints)[:20]) + 1 if checkpoints else 0
+    else:  # one in several files, say: which is the last whole one only Spark can tell
+        first = versions[0]
+    return next((n for n in range(first, max(versions, default=0)) if n not in versions), None)
 
 
 def first_broken(warehouse: str) -> Broken | None:
@@ -264,37 +279,3 @@ def _why_no_commit(file: Place, entry: FileEntry) -> str | None:
     except OSError as error:
         return f"cannot be read: {error}"
     return None
-
-
-def _broken_data(
-    table: str, log: Place, entries: list[FileEntry], commits: list[FileEntry]
-) -> Broken | None:
-    live: dict[str, int] = {}
-    checkpoints = [entry for entry in entries if CHECKPOINT.fullmatch(entry.name)]
-    if checkpoints:
-        newest = max(checkpoints)
-        try:
-            live |= dict(_files_of_checkpoint(log.child(newest.name)))
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            return Broken(table, _in_log(newest), f"cannot be read: {error}")
-    for entry in commits:
-        for action in read_actions(log.child(entry.name)):
-            if action.get("add"):
-                live[action["add"]["path"]] = action["add"]["size"]
-            if action.get("remove"):
-                live.pop(action["remove"]["path"], None)
-    folder = place(table)
-    for path, size in live.items():
-        found = folder.filesystem.get_file_info(folder.child(unquote(path)).path)
-        if found.type != fs.FileType.File:
-            return Broken(table, path, "is not there")
-        if found.size != size:
-            return Broken(table, path, f"has {found.size} bytes, its commit says {size}")
-    return None
-
-
-def _files_of_checkpoint(file: Place) -> Iterator[tuple[str, int]]:
-    with file.filesystem.open_input_file(file.path) as stream:
-        for row in parquet.ParquetFile(stream).read(columns=["add"]).to_pylist():
-            if row["add"] is not None:
-                yield row["add"]["path"], row["add"]["size"]
