@@ -2,10 +2,10 @@
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from rich.table import Table as RichTable
 
 from kafka_segments.console.lines import print_line
-from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows, utc
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, print_rows, utc
+from kafka_segments.console.table_form import made_table, show_table
 from kafka_segments.console.tables import cluster_column
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
@@ -49,22 +49,10 @@ def _print_table(segments: DataFrame) -> None:
     if not rows:
         return
     heading, cluster_of = cluster_column(rows)
-    table = RichTable(box=None, pad_edge=False)
-    for name in (
-        *heading,
-        "topic-partition",
-        "base offset",
-        "next offset",
-        "valid bytes",
-        "cut off",
-        "batches",
-        "largest timestamp (UTC)",
-        "index",
-        "time index",
-        "damage",
-    ):
-        is_text = name in ("cluster", "topic-partition", "largest timestamp (UTC)", "damage")
-        table.add_column(name, justify="left" if is_text else "right", overflow="fold")
+    table = made_table(
+        *(*heading, "topic-partition", "base offset>", "next offset>", "valid bytes>", "cut off>"),
+        *("batches>", "largest timestamp (UTC)", "index>", "time index>", "damage"),
+    )
     for row in rows[:MOST_ROWS_SHOWN]:
         damage = row["damage"]
         table.add_row(
@@ -76,7 +64,7 @@ def _print_table(segments: DataFrame) -> None:
             _number(row["time_index_entries"]),
             "" if damage is None else cell(_damage(damage)),
         )
-    console().print(table)
+    show_table(table)
     if len(rows) > MOST_ROWS_SHOWN:
         print_line("… and more: table segments has them, --output csv prints them all")
 

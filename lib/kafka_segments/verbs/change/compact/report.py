@@ -2,10 +2,9 @@
 
 from collections import Counter
 
-from rich.table import Table as RichTable
-
 from kafka_segments.console.lines import print_csv, print_json, say
-from kafka_segments.console.output import cell, console
+from kafka_segments.console.output import cell
+from kafka_segments.console.table_form import made_table, show_table
 from kafka_segments.files.storage.kept_files import Undone
 from kafka_segments.verbs.change.compact.folder_compactor import CompactedFile
 from kafka_segments.verbs.change.compact.run import CompactSummary
@@ -31,10 +30,7 @@ def _row(change: CompactedFile) -> dict[str, str | int]:
 
 
 def _print_table(summary: CompactSummary) -> None:
-    table = RichTable(box=None, pad_edge=False)
-    table.add_column("what", overflow="fold")
-    for name in ("files", "to", "bytes", "to", "saved"):
-        table.add_column(name, justify="right")
+    table = made_table("what", "files>", "to>", "bytes>", "to>", "saved>")
     files: Counter[str] = Counter()
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
@@ -50,7 +46,7 @@ def _print_table(summary: CompactSummary) -> None:
         saved = done.bytes_before - done.bytes_after
         table.add_row(cell(f"table {done.table}"), *map(str, counts), str(saved))
     if table.row_count:
-        console().print(table)
+        show_table(table)
 
 
 def print_summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> None:

@@ -5,11 +5,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from rich.table import Table as RichTable
 
 from kafka_segments.console.lines import print_line
-from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows, utc
-from kafka_segments.console.table_form import or_dash
+from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, print_rows, utc
+from kafka_segments.console.table_form import made_table, or_dash, show_table
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.verbs.change.migrate.decide import inventory as decided
 from kafka_segments.verbs.change.migrate.run_inventory import Inventory
@@ -130,12 +129,10 @@ def _print(
 ) -> None:
     if not found:
         return
-    table = RichTable(box=None, pad_edge=False)
-    for name in names:
-        table.add_column(name, justify="right" if name in _NUMBERS else "left")
+    table = made_table(*(f"{name}>" if name in _NUMBERS else name for name in names))
     for row in found[:MOST_ROWS_SHOWN]:
         table.add_row(*(cell(or_dash(value)) for value in cells(row)))
-    console().print(table)
+    show_table(table)
     if len(found) > MOST_ROWS_SHOWN:
         print_line("… and more: --output csv prints them all")
     print_line("")

@@ -5,7 +5,7 @@ from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import cell, console, duration, print_text, size_text
-from kafka_segments.console.table_form import made_table
+from kafka_segments.console.table_form import made_table, show_table
 from kafka_segments.files.storage.folder_lock import LockState
 from kafka_segments.files.storage.local_folder import as_text
 from kafka_segments.verbs.find.disk.decide.accounts import Account, TopicUse
@@ -145,7 +145,7 @@ def _print_dir(use: DiskUse, one: DirUse) -> None:
                 cell(GOES[account.what]),
             )
     console().print()
-    console().print(table)
+    show_table(table)
     _print_topics([topic for topic in use.topics if topic.log_dir == log_dir])
     _print_folders([each for each in use.folders if each.folder.log_dir == one.log_dir])
     console().print()
@@ -166,7 +166,7 @@ def _print_topics(topics: Sequence[TopicUse]) -> None:
             *map(_range, topic.growth),
         )
     console().print()
-    console().print(table)
+    show_table(table)
     more = topics[_MOST_TOPICS:]
     if more:
         size = size_text(sum(topic.used_bytes for topic in more))
@@ -185,7 +185,7 @@ def _print_folders(folders: Sequence[JudgedFolder]) -> None:
             cell(one.verdict.why),
         )
     console().print()
-    console().print(table)
+    show_table(table)
     more = folders[_MOST_TOPICS:]
     if more:
         size = size_text(sum(one.folder.used_bytes for one in more))

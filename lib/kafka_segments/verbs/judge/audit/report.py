@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_rows
-from kafka_segments.console.table_form import made_table
+from kafka_segments.console.table_form import made_table, show_table
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.verbs.judge.audit.decide.consequences import MENDED, NORMAL, RIGHT
 
@@ -75,4 +75,4 @@ def _print_counts(counted: Sequence[Row]) -> None:
     table = made_table("suffix", "verdict", "kind", "consequence", "files>", "findings>")
     for row in counted:
         table.add_row(*("" if value is None else cell(str(value)) for value in row))
-    console().print(table)
+    show_table(table)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import JSON_FORM, console, print_rows
+from kafka_segments.console.table_form import print_blocks
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.plain_text import first_of, plain
 
@@ -45,7 +46,7 @@ def print_sql(rows: DataFrame, output: str) -> None:
     if sum(widths) + _GAP * len(widths) <= console().width or not shown:
         _print_lines(rows, shown)
     else:
-        _print_records(rows.columns, shown)
+        print_blocks(rows.columns, shown)
     if is_cut:
         print_line("… and more: --output csv prints them all")
 
@@ -67,14 +68,6 @@ def _print_lines(rows: DataFrame, shown: list[list[str]]) -> None:
     for row in shown:
         table.add_row(*map(Text, row))
     console().print(table)
-
-
-def _print_records(names: list[str], shown: list[list[str]]) -> None:
-    width = max(map(cell_len, names))
-    for number, row in enumerate(shown, start=1):
-        print_line(f"-- row {number}")
-        for name, value in zip(names, row, strict=True):
-            print_line(f"{name.ljust(width)}  {value}".rstrip(" "))
 
 
 def _as_text(rows: DataFrame) -> DataFrame:

@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table as RichTable
-
 from kafka_segments.console.lines import print_csv, print_json, say
-from kafka_segments.console.output import cell, console
+from kafka_segments.console.output import cell
+from kafka_segments.console.table_form import made_table, show_table
 from kafka_segments.verbs.tell.validate.decide.checks import Severity
 from kafka_segments.verbs.tell.validate.results import CheckResult, example_text
 from kafka_segments.verbs.tell.validate.run import Validation
@@ -34,11 +33,7 @@ def print_validate(validation: Validation, output: str) -> None:
 def _print_failed(failed: list[CheckResult]) -> None:
     if not failed:
         return
-    table = RichTable(box=None, pad_edge=False)
-    for name in ("severity", "table", "expectation", "rows", "of", "for example"):
-        table.add_column(
-            name, justify="right" if name in ("rows", "of") else "left", overflow="fold"
-        )
+    table = made_table("severity", "table", "expectation", "rows>", "of>", "for example")
     for result in failed:
         examples = "; ".join(row_text(example) for example in result.examples[:_EXAMPLES_SHOWN])
         table.add_row(
@@ -49,7 +44,7 @@ def _print_failed(failed: list[CheckResult]) -> None:
             str(result.checked_rows),
             cell(examples),
         )
-    console().print(table)
+    show_table(table)
 
 
 def row_text(example: Mapping[str, Any]) -> str:
