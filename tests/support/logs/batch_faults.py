@@ -98,6 +98,12 @@ def _bytes(change: Callable[[random.Random, bytes], bytes], *, is_empty: bool = 
     return fault
 
 
+def _cut(rng: random.Random, data: bytes) -> bytes:
+    """Cut off more than zeros: the next batch begins with such, and would be the one that lacks."""
+    zeros = len(data) - len(data.rstrip(b"\0"))
+    return data[: -rng.randint(zeros + 1, len(data) - 1)]
+
+
 BATCH_FAULTS |= {f"flipped {what}": _flip(*where) for what, where in _HEADER.items()}
 BATCH_FAULTS |= {
     "flipped first record": _flip_behind(0),
@@ -107,7 +113,7 @@ BATCH_FAULTS |= {
     "zeroed header": _bytes(lambda _, data: bytes(61) + data[61:]),
     "zeroed records": _bytes(lambda _, data: data[:61] + bytes(len(data) - 61)),
     "random bytes": _bytes(lambda rng, data: rng.randbytes(len(data))),
-    "cut batch": _bytes(lambda rng, data: data[: -rng.randint(1, len(data) - 1)]),
+    "cut batch": _bytes(_cut),
     "batch without its front": _bytes(lambda rng, data: data[rng.randint(1, len(data) - 1) :]),
     "bytes inserted": _bytes(lambda rng, data: data[:40] + rng.randbytes(3) + data[40:]),
     "batch written twice": _bytes(lambda _, data: data + data, is_empty=True),
