@@ -10,15 +10,9 @@ from pyarrow import fs
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.storage import files
 from kafka_segments.files.storage.durable_files import temporary_name
-from kafka_segments.files.storage.files import (
-    Place,
-    absolute_uri,
-    list_folder,
-    open_segment,
-    place,
-    read_whole,
-)
+from kafka_segments.files.storage.files import Place, list_folder, open_segment, place, read_whole
 from kafka_segments.files.storage.publishing import publish, publish_page
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
 @pytest.mark.parametrize(
@@ -255,7 +249,7 @@ def test_a_rename_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monk
         raise error
 
     (tmp_path / "x.index").write_bytes(b"old")
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
 
     with pytest.raises(type(error)):
         publish(place(str(tmp_path / "x.index")), b"new")
@@ -268,7 +262,7 @@ def test_a_rename_that_fails_leaves_nothing_where_nothing_was(tmp_path, monkeypa
     def fail(source, target):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
 
     with pytest.raises(PermissionError):
         publish(place(str(tmp_path / "x.index")), b"new")
@@ -283,7 +277,7 @@ def test_the_file_has_all_its_bytes_before_it_has_its_name(tmp_path, monkeypatch
         seen.append((Path(source).name, Path(source).read_bytes(), Path(target).exists()))
         real(source, target)
 
-    monkeypatch.setattr(files.os, "replace", replace)
+    monkeypatch.setattr(os, "replace", replace)
 
     publish(place(str(tmp_path / "x.index")), b"12345678")
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kafka_segments.files.storage import files, index_files
+from kafka_segments.files.storage import index_files
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 
 BASE = 1000
@@ -167,7 +167,7 @@ def test_a_rename_that_fails_leaves_the_old_file_in_its_place(anywhere, monkeypa
         raise OSError(28, "No space left on device")
 
     anywhere.put(INDEX, b"old")
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
 
     with pytest.raises(OSError, match="No space left"):
         anywhere.publish({".index": b"12345678"})

@@ -13,10 +13,11 @@ from kafka_segments.files.folders.kinds import UNRECOGNIZED
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.storage import stores
-from kafka_segments.files.storage.files import absolute_uri, open_segment, place, read_whole
+from kafka_segments.files.storage.files import open_segment, place, read_whole
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.range_concurrency import LARGEST_READ_BYTES
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions

@@ -15,7 +15,7 @@ from kafka_segments.api.warehouse import OpenWarehouse
 from kafka_segments.console.early import ANY_TABLE, require_tables
 from kafka_segments.engine.rows import datasource
 from kafka_segments.engine.rows.workers import require_package
-from kafka_segments.files.storage.files import absolute_uri
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 __all__ = [
     "CleanerStands",

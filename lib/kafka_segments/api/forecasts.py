@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.api.arguments import FilePath, one_of, path
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.files import absolute_uri
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.change.recovery.forecast.decide.times import THREADS
 from kafka_segments.verbs.change.recovery.forecast.report import (
     count_findings,

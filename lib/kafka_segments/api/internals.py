@@ -11,7 +11,7 @@ from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
 from kafka_segments.engine.tables.views import CURRENT
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.files import absolute_uri
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.verbs.find.internals.as_of import AsOf

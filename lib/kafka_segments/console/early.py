@@ -18,7 +18,8 @@ from kafka_segments.engine.spark.java import require_java
 from kafka_segments.engine.tables.missing import missing_plan, missing_table, missing_tables
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
-from kafka_segments.files.storage.uris import misread_uri, scheme_of
+from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.files.storage.uris import join_uri, misread_uri, scheme_of
 
 ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
@@ -143,7 +144,6 @@ def require_plan(warehouse: str, table: str, plan_id: str) -> None:
         UsageError: there is no such plan.
     """
     from kafka_segments.files.storage.delta_rows import read_small_table  # noqa: PLC0415
-    from kafka_segments.files.storage.uris import join_uri  # noqa: PLC0415
 
     rows = read_small_table(
         join_uri(warehouse, table), (), most_bytes=_MOST_PLAN_BYTES, where=("plan_id", plan_id)
@@ -154,8 +154,6 @@ def require_plan(warehouse: str, table: str, plan_id: str) -> None:
 
 def _require_stored_tables(text: str, names: Sequence[str]) -> None:
     from kafka_segments.files.storage.delta_log import last_version  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.files.storage.uris import join_uri  # noqa: PLC0415
 
     root = absolute_uri(text)
     for name in names:

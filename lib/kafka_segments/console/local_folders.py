@@ -7,6 +7,7 @@ import click
 from kafka_segments.console.early import require_source
 from kafka_segments.console.strict_options import complete_folder
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 folders_argument = click.argument(
     "folders", nargs=-1, metavar="DIR…", shell_complete=complete_folder
@@ -20,7 +21,6 @@ def local_folders(verb: str, named: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: none is named, one is named twice, lies in a store, or cannot be listed.
     """
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.files.storage.stores import store_of  # noqa: PLC0415
 
     if not named:

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.console.options import ROOT
+from kafka_segments.console.progress import progress
 from kafka_segments.errors import BrokenTableError, KafkaSegmentsError
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def verb_session(
         SparkEndedError: Spark's JVM did not start, or it ended.
         BrokenTableError: the verb failed, and a table of the warehouse is not whole.
     """
-    from kafka_segments.console.progress import progress  # noqa: PLC0415
     from kafka_segments.engine.choose import few_rows  # noqa: PLC0415
     from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
-from kafka_segments.files.storage.files import absolute_uri, open_segment, place
+from kafka_segments.files.storage.files import open_segment, place
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.formats.every_n_index import EveryNIndexBuilder, EveryNRule
 from kafka_segments.kafka.index.formats.minute_index import MINUTE_MS, FirstOfEach

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.engine.tables.schemas import schema as published
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.files import absolute_uri
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 DEFAULT_MAX_BATCH_BYTES = 256 * 1024 * 1024
 BATCHES, RECORDS = "batches", "records"

@@ -1,11 +1,9 @@
 """List folders and read files of any store, through pyarrow.fs."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -16,14 +14,11 @@ from kafka_segments.errors import (
     NoFolderError,
     SourceError,
     UnreadableObjectError,
-    UsageError,
 )
 from kafka_segments.files.storage.local_file import LocalFile
 from kafka_segments.files.storage.local_folder import (
     NO_FILE,
     FileEntry,
-    as_text,
-    is_text,
     list_local_folder,
 )
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
@@ -37,7 +32,6 @@ from kafka_segments.files.storage.stores import (
     store_of,
 )
 from kafka_segments.files.storage.tiered_log import CompressedLog, check_readable
-from kafka_segments.files.storage.uris import misread_uri, root_of, scheme_of, without_secrets
 from kafka_segments.kafka.wire.reading import FetchedAt, FillViews, ReadInto
 from kafka_segments.kafka.wire.segment_manifest import (
     MOST_MANIFEST_BYTES,
@@ -63,55 +57,9 @@ class Place(NamedTuple):
         return Place(self.filesystem, "/".join([self.path, *(part for part in parts if part)]))
 
 
-def absolute_uri(text: str) -> str:
-    """Return what a user typed as a URI; local paths become absolute, without a scheme.
-
-    Raises:
-        UsageError: the text is empty or no URI; it names no host or bucket, or a file on another
-            host; it has credentials or options.
-    """
-    if not text:
-        raise UsageError("an empty path is no source or target")
-    if not is_text(text):
-        raise UsageError(f"{as_text(text)}: no UTF-8, tables and URIs cannot name it; rename it")
-    if reason := misread_uri(text):
-        raise UsageError(reason)
-    if not scheme_of(text):
-        return _normalized(os.path.expanduser(text))
-    checked_root(text)
-    told = without_secrets(text)
-    try:
-        parts = urlsplit(text)
-    except ValueError as error:
-        raise UsageError(f"{told}: {error}") from None
-    if parts.scheme != "file":
-        if "?" in text:
-            bare = without_secrets(text.partition("?")[0])
-            raise UsageError(
-                f"{bare}?…: options in a URI are not taken; region, endpoint and credentials come"
-                " from the environment, as docs/storage.md says"
-            )
-        if not parts.netloc:
-            raise UsageError(
-                f"{told} names no host or bucket, and no default is looked up, as that of Hadoop's"
-                f" fs.defaultFS: {root_of(parts.scheme, 'NAME')}/…"
-            )
-        if {".", ".."}.intersection(parts.path.split("/")):
-            raise UsageError(f"{told}: . and .. are taken as names here; give the folder meant")
-        return text.rstrip("/")
-    if parts.netloc not in ("", "localhost"):
-        host = "" if "@" in text else f" {parts.netloc}"
-        raise UsageError(f"{told} names the host{host}: a local path is file:///…")
-    return _normalized(unquote(parts.path))
-
-
-def _normalized(path: str) -> str:
-    return "/" + os.path.abspath(path).lstrip("/")  # abspath keeps a double slash in front
-
-
 @lru_cache(maxsize=64)
 def place(uri: str) -> Place:
-    """Return the place that a URI names; ``uri`` is as of ``absolute_uri``.
+    """Return the place that a URI names; ``uri`` is as of ``typed_uris.absolute_uri``.
 
     Raises:
         UsageError: there is no file system for its scheme.

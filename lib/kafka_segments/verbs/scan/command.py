@@ -22,6 +22,7 @@ from kafka_segments.console.strict_options import INT
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 from kafka_segments.verbs.scan.format_options import BuildCommand, chosen_format
@@ -120,7 +121,6 @@ def _build(
         segment_index_bytes=segment_index_bytes,
     )
     from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.kafka.index.log.loading import RecoveryMode  # noqa: PLC0415
     from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.scan.options import BuildOptions  # noqa: PLC0415

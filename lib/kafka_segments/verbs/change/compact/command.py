@@ -17,6 +17,7 @@ from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 if TYPE_CHECKING:
     from kafka_segments.verbs.change.compact.run import CompactOptions
@@ -106,7 +107,6 @@ def _options(
     dry_run: bool,
     **_: Any,
 ) -> "CompactOptions":
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.change.compact.run import CompactOptions  # noqa: PLC0415
 
     if sources and not (in_place or dry_run):

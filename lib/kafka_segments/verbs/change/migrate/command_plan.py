@@ -18,8 +18,11 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
+from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.wire.moments import moment_text
+from kafka_segments.kafka.wire.topic_ids import parse_topic_ids
 from kafka_segments.verbs.judge.retention.command_options import of_clusters
 
 if TYPE_CHECKING:
@@ -119,7 +122,6 @@ def _asked(
     **options: Any,
 ) -> "MigrationOptions":
     from kafka_segments.engine.tables.topic_configs import TopicConfigs  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions  # noqa: PLC0415
 
     settings = load_settings(
@@ -173,7 +175,6 @@ def _rules(
 
 def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
     """Return topics and configs of metadata logs at a moment; say on stderr whose they are."""
-    from kafka_segments.engine.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.engine.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
     from kafka_segments.engine.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415
 
@@ -196,7 +197,6 @@ def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics,
 
 
 def _read_topic_ids(file: Path) -> dict[str, str]:
-    from kafka_segments.kafka.wire.topic_ids import parse_topic_ids  # noqa: PLC0415
 
     try:
         return parse_topic_ids(str(file), file.read_text("utf-8"))

@@ -18,6 +18,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.engine.tables.outcomes import Outcome
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 _Command = Callable[..., Any]
 
@@ -115,7 +116,6 @@ def _step(
     output: str,
     **options: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     require_plan(root, "migration_plans", plan_id)
@@ -131,7 +131,6 @@ def _step(
 
 def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int:
     """Say how far a migration is; start Spark only where nothing else can tell."""
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.report_steps import print_steps  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.status import status_without_spark  # noqa: PLC0415
 

@@ -10,6 +10,7 @@ from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.wire.moments import parse_point
 from kafka_segments.verbs.copies.divergence.command import (
     HEADERS,
@@ -77,7 +78,6 @@ def _verify(
     output: str,
     dry_run: bool,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415

@@ -16,6 +16,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Command, Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.elect.command import elect
@@ -110,7 +111,6 @@ def _compare(
     output: str,
     dry_run: bool,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.run import run_divergence  # noqa: PLC0415

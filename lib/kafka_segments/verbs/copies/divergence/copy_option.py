@@ -7,6 +7,7 @@ import click
 
 from kafka_segments.console.early import Refused, require_source
 from kafka_segments.errors import SourceError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.files.storage.uris import without_secrets
 
 Options = Callable[..., Any]
@@ -39,8 +40,6 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
 
 def absolute_copies(copies: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return named copies with absolute URIs."""
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-
     return tuple((name, absolute_uri(uri)) for name, uri in copies)
 
 

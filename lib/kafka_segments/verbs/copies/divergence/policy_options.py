@@ -9,6 +9,7 @@ import click
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import load_settings
 from kafka_segments.console.strict_options import complete_folder
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.judge.retention.command_options import load_configs
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ def load_policies(
         UsageError: as ``load_configs``.
     """
     from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies  # noqa: PLC0415
 
     root = None if warehouse is None else absolute_uri(warehouse)

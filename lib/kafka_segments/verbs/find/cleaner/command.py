@@ -8,11 +8,10 @@ import click
 from kafka_segments.console.local_folders import folders_argument, local_folders
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     now_ms_option,
     optional_source_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
 from kafka_segments.console.strict_options import Command
@@ -45,7 +44,7 @@ def cleaner(**options: Any) -> None:
     metadata log. Without a broker, tables or a JVM; nothing is written. Exit status 1: a log is
     held by what may not pass by itself, the cleaner does not run, or something is not known.
     """
-    run(lambda: _cleaner(**options), verbose=options["verbose"])
+    run_with(_cleaner, options)
 
 
 def _cleaner(
@@ -54,7 +53,7 @@ def _cleaner(
     sources: tuple[str, ...],
     server_properties: Path | None,
     changes: tuple[str, ...],
-    now_ms: int | None,
+    now_ms: int,
     output: str,
     **_: Any,
 ) -> int:
@@ -68,7 +67,7 @@ def _cleaner(
 
     options = CleanerOptions(
         local_folders("cleaner", (*folders, *sources)),
-        now_ms=clock() if now_ms is None else now_ms,
+        now_ms=now_ms,
         properties={} if server_properties is None else read_properties(server_properties),
         what_if=parse_changes(changes),
     )

@@ -8,6 +8,7 @@ from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.kafka.wire.moments import parse_point, parse_span
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
@@ -62,7 +63,6 @@ def _failover(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
@@ -103,7 +103,6 @@ def _restore(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415

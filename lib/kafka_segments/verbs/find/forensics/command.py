@@ -16,6 +16,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
 @click.command(cls=Command)
@@ -46,7 +47,6 @@ def _forensics(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.forensics import report  # noqa: PLC0415
     from kafka_segments.verbs.find.forensics.decide import Admission  # noqa: PLC0415
     from kafka_segments.verbs.find.forensics.run import ForensicsOptions, run_forensics  # noqa: PLC0415

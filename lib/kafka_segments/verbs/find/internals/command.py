@@ -20,7 +20,9 @@ from kafka_segments.console.strict_options import INT, Command, Group, complete_
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.wire.moments import parse_point
+from kafka_segments.verbs.find.internals.as_of import parse_as_of
 from kafka_segments.verbs.find.internals.groups.command import groups
 from kafka_segments.verbs.find.internals.tier.command import tier
 from kafka_segments.verbs.find.internals.transactions.command import transactions
@@ -102,7 +104,6 @@ def _read(
     **_: Any,
 ) -> int:
     from kafka_segments.kafka.messages.records import INTERNAL_TOPICS  # noqa: PLC0415
-    from kafka_segments.verbs.find.internals.as_of import parse_as_of  # noqa: PLC0415
 
     as_of = None if at is None else parse_as_of(at, now_ms=now_ms)
     unknown = [topic for topic in topics if topic not in INTERNAL_TOPICS]
@@ -115,7 +116,6 @@ def _read(
         raise UsageError("--at tells what tables have, and --dry-run writes none: leave one out")
     if not sources:
         require_tables(warehouse, ("internal_records",))
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.files import Origin  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.report import print_internals, print_state  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals  # noqa: PLC0415
@@ -163,7 +163,6 @@ def _changed(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.report import print_changes  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.run_metadata import ChangesOptions, run_changed  # noqa: PLC0415
 

@@ -7,8 +7,10 @@ import click
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.kafka.wire.moments import parse_point
+from kafka_segments.verbs.find.lag.offsets_there import refuse_without_offsets
 from kafka_segments.verbs.find.search.command_options import log_options, of_release
 
 
@@ -48,8 +50,6 @@ def _lag(
     warehouse: str,
     **choice: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.verbs.find.lag.offsets_there import refuse_without_offsets  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)

@@ -1,6 +1,8 @@
 """Whether a warehouse has the topic that commits lie in, told without Spark."""
 
+from kafka_segments.engine.tables.missing import require_names
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
 _MOST_BYTES = 32 * 1024 * 1024
@@ -14,9 +16,7 @@ def refuse_without_offsets(warehouse: str, *, cluster: str | None) -> None:
     Raises:
         UsageError: it has none, or none of ``cluster``.
     """
-    from kafka_segments.engine.tables.missing import require_names  # noqa: PLC0415
     from kafka_segments.files.storage.delta_rows import read_small_table  # noqa: PLC0415
-    from kafka_segments.files.storage.uris import join_uri  # noqa: PLC0415
 
     segments = read_small_table(
         join_uri(warehouse, "segments"),

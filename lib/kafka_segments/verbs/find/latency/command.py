@@ -7,6 +7,7 @@ import click
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.find.search.command_options import log_options
 
 
@@ -23,7 +24,6 @@ def latency(**options: Any) -> None:
 
 
 def _latency(*, warehouse: str, output: str, now_ms: int, **choice: Any) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415

@@ -8,16 +8,17 @@ import click
 from kafka_segments.console.local_folders import folders_argument
 from kafka_segments.console.options import (
     ExitStatus,
-    clock,
     follow_links_option,
     now_ms_option,
     optional_source_option,
     output_option,
-    run,
+    run_with,
     verbose_option,
 )
+from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
 @click.command(cls=Command, may_spare_spark=("sources", "folders"))
@@ -65,7 +66,7 @@ def records(**options: Any) -> None:
     was read, so that an empty answer proves that there is none. Without a broker, tables or a JVM;
     nothing is written. Exit status 1: something could not be read.
     """
-    run(lambda: _records(**options), verbose=options["verbose"])
+    run_with(_records, options)
 
 
 def _records(
@@ -79,15 +80,11 @@ def _records(
     most_large: int,
     follow_links: bool,
     output: str,
-    verbose: bool,
     **asked: Any,
 ) -> int:
-    from kafka_segments.console.progress import progress  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.records.report import RecordsForm, print_records  # noqa: PLC0415
     from kafka_segments.verbs.find.records.run import RecordsOptions, run_records  # noqa: PLC0415
 
-    del verbose
     named = (*folders, *sources)
     if not named:
         raise UsageError("records needs a folder: `kafka-segments records /data/kafka-logs`")
@@ -128,7 +125,7 @@ def _query(
     header: str | None,
     offsets: str | None,
     time: str | None,
-    now_ms: int | None,
+    now_ms: int,
 ) -> Any:
     from kafka_segments.verbs.find.records.decide import Query  # noqa: PLC0415
 
@@ -145,8 +142,7 @@ def _query(
     if offsets is not None:
         bounds["low_offset"], bounds["high_offset"] = _offsets(offsets)
     if time is not None:
-        moment = clock() if now_ms is None else now_ms
-        bounds["low_timestamp"], bounds["high_timestamp"] = _times(time, moment)
+        bounds["low_timestamp"], bounds["high_timestamp"] = _times(time, now_ms)
     return Query(wanted, name, value.encode() if separator else None, **bounds)
 
 

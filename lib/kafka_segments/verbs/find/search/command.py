@@ -13,6 +13,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.kafka.wire.moments import parse_moment, parse_span
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
@@ -123,7 +124,6 @@ def _offsets(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.verbs.find.search.report import print_search  # noqa: PLC0415
     from kafka_segments.verbs.find.search.run import SearchOptions, run_search  # noqa: PLC0415

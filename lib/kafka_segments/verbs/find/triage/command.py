@@ -14,6 +14,7 @@ from kafka_segments.console.options import (
     run_with,
     verbose_option,
 )
+from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
@@ -52,7 +53,6 @@ def _triage(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.console.progress import progress  # noqa: PLC0415
     from kafka_segments.verbs.find.triage.report import print_triage  # noqa: PLC0415
     from kafka_segments.verbs.find.triage.run import TriageOptions, run_triage  # noqa: PLC0415
 

@@ -19,6 +19,8 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 
 
@@ -61,8 +63,6 @@ def _audit(
     **_: Any,
 ) -> int:
     from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.kafka.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.run import AuditOptions, run_audit  # noqa: PLC0415

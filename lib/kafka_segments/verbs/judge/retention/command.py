@@ -8,6 +8,7 @@ from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.engine.tables.missing import require_names
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.judge.retention.command_options import (
     decision_options,
@@ -84,7 +85,6 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
     from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
-    from kafka_segments.engine.tables.missing import require_names  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,
         print_explain,

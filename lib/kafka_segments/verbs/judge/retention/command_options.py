@@ -13,7 +13,9 @@ from kafka_segments.console.options import (
     load_settings,
     shared_options,
 )
+from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.wire.moments import moment_text
 from kafka_segments.kafka.wire.names import PartitionFolder, parse_partition_folder
 
@@ -89,7 +91,6 @@ def load_configs(
     Raises:
         UsageError: as ``TopicConfigs.load``.
     """
-    from kafka_segments.engine.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.engine.tables.topic_configs import TopicConfigs  # noqa: PLC0415
 
     decide = decide and not topic_configs
@@ -145,7 +146,6 @@ def of_clusters(
     ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
     clusters that ``build`` found count as well.
     """
-    from kafka_segments.engine.tables.cluster_names import cluster_in_words  # noqa: PLC0415
     from kafka_segments.engine.tables.metadata_in_tables import (  # noqa: PLC0415
         NoMetadataError,
         clusters_of_logs,
@@ -191,7 +191,6 @@ def retention_options(
     Raises:
         UsageError: a file that cannot be read, or a setting or release that is not known.
     """
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run import RetentionOptions  # noqa: PLC0415

@@ -17,6 +17,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.judge.retention.command_options import decision_options, retention_options
 
 
@@ -108,7 +109,6 @@ def _move(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     require_plan(root, "retention_plans", plan_id)

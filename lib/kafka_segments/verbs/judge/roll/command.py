@@ -15,6 +15,8 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT, LONG, POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 
 
@@ -82,8 +84,6 @@ def _roll(
     what_if: tuple[str, ...],
     **append: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.kafka.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.settings import CutConfig, settings_grid  # noqa: PLC0415
     from kafka_segments.verbs.judge.roll.decide.rules import RollRules  # noqa: PLC0415
     from kafka_segments.verbs.judge.roll.report import print_roll, print_what_if  # noqa: PLC0415

@@ -13,6 +13,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
 @click.command(cls=Command, reads=("segments", "runs"))
@@ -31,7 +32,6 @@ def report(**options: Any) -> None:
 
 
 def _report(*, warehouse: str, out: str, now_ms: int, output: str, **_: Any) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.tell.report.report import print_report  # noqa: PLC0415
     from kafka_segments.verbs.tell.report.run import ReportOptions, run_report  # noqa: PLC0415
 

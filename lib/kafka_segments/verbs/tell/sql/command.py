@@ -15,6 +15,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import MOMENT_MS, Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
 @click.command(cls=Command, reads=(ANY_TABLE,))
@@ -46,7 +47,6 @@ def sql(**options: Any) -> None:
 
 
 def _sql(*, query: str, warehouse: str, now_ms: int, output: str, verbose: bool) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.tell.sql.report import print_sql  # noqa: PLC0415
     from kafka_segments.verbs.tell.sql.run import (  # noqa: PLC0415
         SqlOptions,

@@ -18,6 +18,7 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 _SEVERITIES = ("fatal", "warning", "info")
 
@@ -71,7 +72,7 @@ def _validate(
     **_: Any,
 ) -> int:
     load_settings(conf, pairs)  # none is needed, but what cannot be meant is said
-    from kafka_segments.files.storage.files import absolute_uri, place  # noqa: PLC0415
+    from kafka_segments.files.storage.files import place  # noqa: PLC0415
     from kafka_segments.files.storage.publishing import publish_page  # noqa: PLC0415
     from kafka_segments.verbs.tell.validate import report  # noqa: PLC0415
     from kafka_segments.verbs.tell.validate.decide.checks import Severity  # noqa: PLC0415

@@ -8,6 +8,7 @@ import click
 
 from kafka_segments.console.options import output_option, run_with, verbose_option, with_options
 from kafka_segments.console.strict_options import Command
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 _KIT = click.argument("kit", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _apply_options = with_options(
@@ -63,7 +64,6 @@ def _apply(
     by_digest: bool = False,
     **_: Any,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.apply.report import print_apply  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.apply.run import (  # noqa: PLC0415
         ApplyOptions,

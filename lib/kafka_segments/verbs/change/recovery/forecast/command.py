@@ -13,9 +13,11 @@ from kafka_segments.console.options import (
     run_with,
     verbose_option,
 )
+from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 if TYPE_CHECKING:
     from kafka_segments.verbs.change.recovery.forecast.run import Forecast, ForecastOptions
@@ -93,8 +95,6 @@ def _forecast(
     output: str,
     **asked: Any,
 ) -> int:
-    from kafka_segments.console.progress import progress  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.forecast.decide.times import THREADS  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.forecast.report import print_forecast  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast  # noqa: PLC0415

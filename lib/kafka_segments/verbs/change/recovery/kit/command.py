@@ -15,9 +15,11 @@ from kafka_segments.console.options import (
     source_option,
     verbose_option,
 )
+from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.engine.spark.java import require_java
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 if TYPE_CHECKING:
     from kafka_segments.settings import Settings
@@ -94,8 +96,6 @@ def _kit(
     settings = load_settings(conf, pairs, **sizes)
     if engine == "spark":
         require_java()
-    from kafka_segments.console.progress import progress  # noqa: PLC0415
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.kit.listing import plan_kit  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.kit.report import print_kit  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.kit.run import (  # noqa: PLC0415

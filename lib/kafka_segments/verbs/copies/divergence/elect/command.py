@@ -17,6 +17,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.verbs.copies.divergence.policy_options import history_option, load_policies
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
@@ -57,7 +58,6 @@ def _elect(
     server_properties: Path | None,
     output: str,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.elect.report import print_elect  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.elect.run import run_elect  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415

@@ -15,6 +15,7 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.copies.divergence.copy_option import Options
 from kafka_segments.verbs.copies.divergence.policy_options import history_option, load_policies
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
@@ -67,7 +68,6 @@ def _mirror(
     server_properties: Path | None,
     output: str,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.mirror.report import print_mirror  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.mirror.run import MirrorOptions, run_mirror  # noqa: PLC0415
 

@@ -14,7 +14,9 @@ from kafka_segments.console.options import (
 )
 from kafka_segments.console.strict_options import INT, Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
-from kafka_segments.kafka.broker_rules.group_records import OLDEST
+from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
+from kafka_segments.kafka.broker_rules.versions import parse_version
 
 
 @click.command(cls=Command, reads=("internal_records",))
@@ -58,9 +60,6 @@ def _groups(
     broker_id: int | None,
     output: str,
 ) -> int:
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
-    from kafka_segments.kafka.broker_rules.group_records import group_record_rules  # noqa: PLC0415
-    from kafka_segments.kafka.broker_rules.versions import parse_version  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.groups.report import print_groups  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.groups.run import GroupsOptions, run_groups  # noqa: PLC0415
 

@@ -18,6 +18,7 @@ from kafka_segments.console.strict_options import INT, Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 
 GRACE_MS = 3_600_000
 CHECKS = ("names", "manifests", "headers")
@@ -108,7 +109,6 @@ def _tier(
     _refuse(sources, rebuild, not_copied=not_copied)
     if rebuild is None:  # lost records are rebuilt without any
         require_tables(warehouse, ("internal_records",))
-    from kafka_segments.files.storage.files import absolute_uri  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.tier.decide.objects import rebuildable  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.tier.report import (  # noqa: PLC0415
         print_gaps,
