@@ -1,6 +1,7 @@
 """The command line: the group of all verbs."""
 
 import sys
+from itertools import chain
 from typing import Any
 
 import click
@@ -32,6 +33,16 @@ from kafka_segments.verbs.tell.report.command import report
 from kafka_segments.verbs.tell.sql.command import sql
 from kafka_segments.verbs.tell.validate.command import validate
 
+QUESTIONS: dict[str, tuple[click.Command, ...]] = {
+    "At 3 a.m.": (triage, recovery, disk, records, cleaner, audit),
+    "Indexes and tables": (build, validate, compact),
+    "Where, when, how late": (search, lag, latency, forensics, internals),
+    "What goes, what would": (retention, roll, migrate),
+    "Copies and backups": (divergence, backup),
+    "The tables, read": (report, sql, shell),
+}
+"""The verbs, by what people ask; the command line has those that stand here."""
+
 
 def _plain(error: click.ClickException) -> click.ClickException:
     """Let an error about options, which repeats what was given, do nothing to a terminal."""
@@ -51,6 +62,23 @@ class _Verbs(click.Group):
         except KeyboardInterrupt as error:
             sys.exit(interrupted_status(error))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take ``help`` and ``help VERB`` for what they mean."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs by what people ask, each with its first sentence as a whole."""
+        del ctx
+        for question, verbs in QUESTIONS.items():
+            with formatter.section(question):
+                formatter.write_dl([(str(verb.name), _first_sentence(verb)) for verb in verbs])
+
+
+def _first_sentence(verb: click.Command) -> str:
+    return " ".join((verb.help or "").split("\n\n")[0].split())
+
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kafka-segments")
@@ -62,30 +90,7 @@ def cli() -> None:
     """
 
 
-for verb in (
-    audit,
-    backup,
-    build,
-    cleaner,
-    compact,
-    disk,
-    divergence,
-    forensics,
-    internals,
-    lag,
-    latency,
-    migrate,
-    records,
-    recovery,
-    report,
-    retention,
-    roll,
-    search,
-    shell,
-    sql,
-    triage,
-    validate,
-):
+for verb in chain.from_iterable(QUESTIONS.values()):
     cli.add_command(verb)
 for plan in (failover, restore):
     search.add_command(plan)

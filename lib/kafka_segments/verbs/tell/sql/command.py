@@ -9,6 +9,7 @@ from kafka_segments.console.early import ANY_TABLE
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
+    clock,
     output_option,
     run,
     verbose_option,
@@ -30,6 +31,7 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 @click.option(
     "--now-ms",
     type=MOMENT_MS,
+    default=clock,
     metavar="MS",
     help="What now_ms in the query stands for, in ms since 1970; default: the clock.",
 )
