@@ -7,7 +7,7 @@ costs little more than one. What it says of a part is held against what it says 
 import json
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +19,13 @@ _NOT_THERE = "log not in the tables"
 _NOT_KNOWN, _NO_METADATA = "not known", "has no metadata of it"
 
 
+Rows = Mapping[tuple[Any, ...], list[dict[str, Any]]]
+
+
 class Answers(NamedTuple):
     """What a verb says: its rows by cluster and key, and the lines on stderr."""
 
-    rows: Mapping[str, Mapping[tuple[Any, ...], list[dict[str, Any]]]]
+    rows: Mapping[str, Rows]
     lines: list[str]
 
 
@@ -77,12 +80,18 @@ def _drawn(rng: random.Random, kind: str, log_dirs: list[Path]) -> list[Path]:
 
 def answers_of(out: str, err: str, key: Sequence[str]) -> Answers:
     """Read what a verb printed: JSON lines, and lines on stderr."""
-    rows: dict[str, dict[tuple[Any, ...], list[dict[str, Any]]]] = {}
+    lines: dict[str, list[str]] = {}
     for line in out.splitlines():
-        row = json.loads(line)
-        by_key = rows.setdefault(row["cluster"], {})
-        by_key.setdefault(tuple(row[name] for name in key), []).append(row)
-    return Answers(rows, err.splitlines())
+        lines.setdefault(json.loads(line)["cluster"], []).append(line)
+    return Answers({name: rows_by_key(of, key) for name, of in lines.items()}, err.splitlines())
+
+
+def rows_by_key(lines: Iterable[str], key: Sequence[str]) -> Rows:
+    """Read JSON lines."""
+    rows: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in map(json.loads, lines):
+        rows.setdefault(tuple(row[name] for name in key), []).append(row)
+    return rows
 
 
 def contradictions(
