@@ -1,7 +1,6 @@
 """What ``sql`` prints."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,12 +23,15 @@ def print_sql(rows: DataFrame, output: str) -> None:
     """Print the rows of a query: a row a line, or a value a line where that is too wide.
 
     Raises:
-        UsageError: two columns have one name, of which readers of JSON keep one.
+        UsageError: two columns have one name, of which readers of JSON keep one; or two fields of a
+            struct, which is JSON in every form.
     """
     if output == "json":
-        _refuse_twice(rows.columns)
+        _refuse_twice(rows.schema, "columns")
         print_rows(rows, output)
         return
+    for column in rows.schema:
+        _refuse_twice(column.dataType)
     texts = _as_text(rows)
     if output == "csv":
         print_rows(texts, output)
@@ -51,13 +53,21 @@ def print_sql(rows: DataFrame, output: str) -> None:
         print_line("… and more: --output csv prints them all")
 
 
-def _refuse_twice(names: Sequence[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise UsageError(
-            f"two columns are named {first_of(twice, 3)}, and a JSON object has one of a name: give"
-            " each a name of its own by AS"
-        )
+def _refuse_twice(kind: DataType, what: str = "fields of a struct") -> None:
+    if isinstance(kind, StructType):
+        twice = [name for name, count in Counter(kind.names).items() if count > 1]
+        if twice:
+            raise UsageError(
+                f"two {what} are named {first_of(twice, 3)}, and a JSON object has one of a name:"
+                " give each a name of its own by AS"
+            )
+        for field in kind:
+            _refuse_twice(field.dataType)
+    elif isinstance(kind, ArrayType):
+        _refuse_twice(kind.elementType)
+    elif isinstance(kind, MapType):
+        _refuse_twice(kind.keyType)
+        _refuse_twice(kind.valueType)
 
 
 def _print_lines(rows: DataFrame, shown: list[list[str]]) -> None:
