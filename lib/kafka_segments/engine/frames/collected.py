@@ -30,8 +30,9 @@ def collect_together(frames: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
 def _nothing_of(frame: DataFrame) -> Column:
     """Return null in the place of a frame's rows.
 
-    A client of Spark Connect would have to ask for its type. There the whole union is planned at
-    once, and has the type of what is not null; here it would be planned anew with each frame.
+    Here it has the rows' type, or the union would be planned anew with each frame. A client of
+    Spark Connect would have to ask the server for that type, which plans the union as a whole, and
+    takes the type of what is not null.
     """
     null = F.lit(None)
     return null if is_connect(frame.sparkSession) else null.cast(frame.schema)

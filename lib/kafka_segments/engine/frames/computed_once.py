@@ -50,10 +50,10 @@ def collected_if_few(frame: DataFrame) -> DataFrame:
 
 
 def joined_by_shuffle(frame: DataFrame) -> DataFrame:
-    """Return the same rows, which a join broadcasts to no task where a verb works on many.
+    """Return the same rows; where a verb works on many, a join does not broadcast them.
 
-    Spark goes by the bytes that persisted rows take once they are compressed: millions of alike
-    rows are few bytes, until they are broadcast.
+    Spark broadcasts persisted rows by their compressed size: millions of rows that are alike are
+    few bytes, until each task has a copy.
     """
     return frame if has_few_rows(frame.sparkSession) else frame.hint("merge")
 
@@ -67,9 +67,9 @@ def in_one_task(frame: DataFrame) -> DataFrame:
 
 
 def into_files(frame: DataFrame, rows: int) -> DataFrame:
-    """Return the same rows, of which a write makes few files, which are read sooner.
+    """Return the same rows in so many tasks as a write is to make files: few are quicker to read.
 
-    All cores write where there are rows for them. ``rows``: about how many there are.
+    Of enough rows all cores write. ``rows``: about how many there are.
     """
     spark = frame.sparkSession
     if has_few_rows(spark):

@@ -8,7 +8,7 @@ from kafka_segments.engine.limits import MOST, Load, Work
 
 
 def expect(spark: SparkSession, work: Work, load: Load) -> None:
-    """Be told how much a verb has found to work on; from more than few rows on, plans are compiled.
+    """Note how much a verb has found to work on; if it is more than few rows, Spark compiles.
 
     ``load``: rows or segments, and the bytes that the work depends on.
     """

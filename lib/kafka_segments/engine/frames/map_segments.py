@@ -44,8 +44,8 @@ def map_segments(
 ) -> DataFrame:
     """Map rows that name segments to rows of what is in these; few small ones in the driver.
 
-    Processes that read them have started later than it has read them. ``tell``: is told how much
-    tasks read.
+    It has read these before processes for them would have started. ``tell``: is told how much tasks
+    read.
 
     Needs: path, and ``size``, a column of bytes that are read (null: none).
     Gives: ``row_type``.

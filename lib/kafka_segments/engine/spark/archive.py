@@ -64,7 +64,8 @@ def class_archive(root: Path, jars: Sequence[Path]) -> Path:
 def usable_archive(root: Path, jars: Sequence[Path]) -> Path | None:
     """Return the archive that a new JVM is to name, None where there is none or none is wanted.
 
-    A Java that keeps its own names it before it is there; on machines of CI it makes none.
+    A Java that keeps its own archive is given its name before the file is there; in CI none is
+    made.
     """
     with contextlib.suppress(OSError, RuntimeError):
         if not is_switched_off():

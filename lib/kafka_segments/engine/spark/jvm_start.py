@@ -1,7 +1,7 @@
 """Why Spark's JVM did not start, read from what Spark's scripts, the JVM and Python said.
 
 ``start_cause`` is a function of the text alone: a table of what is said, what it means and what to
-do. The first row that fits counts, so what comes of something else stands behind it.
+do. The first row that fits counts, so a cause stands before what follows from it.
 """
 
 import re

@@ -139,7 +139,7 @@ def _java_options(archive: Path | None, dumped: Path | None, *, is_long: bool) -
 
 
 def suit_small_data(spark: SparkSession) -> None:
-    """Set what Spark and Delta would split few rows into hundreds of tasks by, where nobody has.
+    """Keep Spark and Delta from splitting few rows into hundreds of tasks, where nobody set that.
 
     Two tasks a core shuffle: at least 16, as executors may come late, at most Spark's own 200.
     """
@@ -296,7 +296,7 @@ def _stopped_at_its_end(spark: SparkSession, jvm_lines: JvmLines) -> Iterator[No
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop a session whose work is over: how that went is told, not how the JVM stops.
+    """Stop a session whose work is over; what goes wrong while the JVM stops is not told.
 
     At a signal the JVM can end while it stops what runs; what is left of it ends with this process.
     """

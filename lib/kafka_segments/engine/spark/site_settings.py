@@ -1,6 +1,7 @@
 """What a site sets for Spark by spark-defaults.conf: which of it a session of ours sets anew.
 
-docs/clusters.md has the same list. What else stands against a session is named by key and file.
+docs/clusters.md has the same list. Another setting by which a session fails is named by key and
+file.
 """
 
 import os
@@ -53,10 +54,10 @@ def defaults_file() -> Path | None:
 
 
 def site_error(text: str) -> UsageError | None:
-    """Return an error that names the setting of the site of which a failure tells; None: of none.
+    """Return an error that names the site's setting that Spark failed by; None: it was none.
 
-    ``text``: what Spark said. It tells of a setting if it has the setting's value, or a part of a
-    list: the class that is missing, the file that is not there.
+    ``text``: what Spark said. It was a setting if the text has its value, or a part of a list: the
+    class that is missing, the file that is not there.
     """
     file = defaults_file()
     if file is None:

@@ -18,7 +18,7 @@ class IndexSizes(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return them as a fingerprint has them (``tables.fingerprints``)."""
+        """Return them as a fingerprint has them; `roll` reads them there."""
         return "/".join(map(str, self))
 
 

@@ -1,8 +1,7 @@
 """What a build would read, told without Spark where that can be.
 
-The rules are those of ``scan.decide.plan``, ``scan.decide.vanished`` and
-``sources.broker_identity``; the tests hold both against each other. A tree or a table too large for
-one process is left to Spark.
+The rules are those of ``scan.decide.plan`` and ``sources.broker_identity``; the tests hold both
+against each other. A tree or a table too large for one process is left to Spark.
 """
 
 import time

@@ -79,9 +79,9 @@ class FirstLooks:
 
 
 class LooksAtOnce:
-    """Looks at many segments of a store at once, which is waited for more than it is read.
+    """Looks at many segments of a store at once: most of a look there is waiting.
 
-    Segments on a local disk are left out: there is nothing to wait for. Its threads, and the
+    Segments on a local disk are left out, where nothing is waited for. Its threads, and the
     buffers of each, are kept until it is closed.
     """
 

@@ -125,7 +125,8 @@ class BuildOptions:
     def fingerprint_around(self) -> tuple[str, str]:
         """Return what a fingerprint says of the options before and after the index settings.
 
-        The result of a scan depends on them. ``tables.fingerprints`` finds the interval between.
+        The result of a scan depends on them. `roll` finds the interval between
+        (``with_built_interval``).
         """
         target = "in-place" if self.in_place else self.index_dir or "tables"
         digests = ("digests",) if self.recovery.digest_bits else ()

@@ -45,7 +45,6 @@ from kafka_segments.verbs.scan.decide.unchanged import (
     without_unchanged,
 )
 from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_here
-from kafka_segments.verbs.scan.decide.vanished import count_lost
 from kafka_segments.verbs.scan.options import BuildOptions
 
 _OF_SEGMENTS = (
@@ -112,7 +111,7 @@ def plan_build(
     work = _planned(warehouse, options, now=now, caches=caches)
     if work.vanished is not None and work.known is not None:
         found = work.listed.where(F.col("kind") == kinds.SEGMENT)
-        counted = count_lost(work.known, work.vanished, found, options.sources)
+        counted = decide.count_lost(work.known, work.vanished, found, options.sources)
         lost = (Lost(**row.asDict()) for row in counted.collect())
         refuse_lost(lost, most_percent=options.most_vanished, what="segments")
     return work
@@ -164,7 +163,7 @@ def _without_unchanged(
 ) -> _Unlike | None:
     """Leave out the segments that are as they are known; None: Spark is to find them.
 
-    The driver lists a larger tree on a local disk than else, where the table has as many rows.
+    On a local disk the driver lists a larger tree than elsewhere, if the table has as many rows.
     """
     if options.full:
         return None

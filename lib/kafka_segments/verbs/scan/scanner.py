@@ -101,10 +101,11 @@ class SegmentScanner:
     ) -> Callable[[], Scanned]:
         """Recover a segment, or take a first look at it; return what publishes its index files.
 
-        The store is asked meanwhile whether the segment is unchanged: begin the next one first. A
-        file that cannot be read is a ``Scanned`` with damage, not an exception. ``topic``: its
-        cluster, broker id and name. ``gone`` has the suffixes of index files of another format,
-        which are removed. ``looked`` is the first look, if it has been taken already.
+        In the background the store is asked whether the segment is unchanged: begin the next
+        segment before what is returned is called. A file that cannot be read is a ``Scanned`` with
+        damage, not an exception. ``topic``: its cluster, broker id and name. ``gone`` has the
+        suffixes of index files of another format, which are removed. ``looked`` is the first look,
+        if it has been taken already.
         """
         file = place(source).child(relative_path, name)
         doubt = None

@@ -45,8 +45,8 @@ def scan_segments(
 ) -> Transform:
     """Recover every segment of a DataFrame and publish its index files.
 
-    ``threads_here``: they are so few that as many threads of the driver read them sooner than
-    tasks begin to; 0: tasks read them.
+    ``threads_here``: how many threads of the driver read the segments, where these are so few that
+    tasks would begin later; 0: tasks read them.
     ``tell_read``: is told then of the bytes of each segment that was read, or of one looked at.
 
     Needs: ``CARRIED``, as ``plan_scan`` gives them.

@@ -4,8 +4,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.bounded import plus
-from kafka_segments.engine.tables.fingerprints import INTERVAL_IN_FINGERPRINT
 from kafka_segments.engine.tables.keys import Transform
+
+_INTERVAL_IN_FINGERPRINT = r"/([0-9]+)/[0-9]+/(?:full|headers|index)/"
+"""Of ``segments.fingerprint``: ``fingerprint_around`` of a build's options writes it."""
 
 
 def only_present(segments: DataFrame) -> DataFrame:
@@ -16,7 +18,7 @@ def only_present(segments: DataFrame) -> DataFrame:
 
 def with_built_interval(segments: DataFrame) -> DataFrame:
     """Add built_interval_bytes: the index interval that a segment was built with; null: unknown."""
-    found = F.regexp_extract("fingerprint", INTERVAL_IN_FINGERPRINT, 1)
+    found = F.regexp_extract("fingerprint", _INTERVAL_IN_FINGERPRINT, 1)
     return segments.withColumn("built_interval_bytes", F.nullif(found, F.lit("")).cast("long"))
 
 
