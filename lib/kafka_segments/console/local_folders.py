@@ -1,18 +1,42 @@
 """The folders of this machine that a verb is given by their names alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from kafka_segments.console.early import require_source
+from kafka_segments.console.options import (
+    now_ms_option,
+    optional_source_option,
+    output_option,
+    verbose_option,
+    with_options,
+)
 from kafka_segments.console.strict_options import complete_folder
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
-folders_argument = click.argument(
+_folders_argument = click.argument(
     "folders", nargs=-1, metavar="DIR…", shell_complete=complete_folder
 )
-"""Log directories, or folders of several; as --source, which the other verbs have."""
+
+
+def directory_options(
+    *own: Callable[..., Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds the options of a verb that needs directories alone; ``own``: its own ones.
+
+    Log directories, or folders of several, are named as they are, or as --source, as for others.
+    """
+    return with_options(
+        _folders_argument,
+        optional_source_option,
+        *own,
+        now_ms_option,
+        output_option(),
+        verbose_option,
+    )
 
 
 def local_folders(verb: str, named: Sequence[str]) -> tuple[str, ...]:

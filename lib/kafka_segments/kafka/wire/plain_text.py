@@ -2,12 +2,24 @@
 
 from collections.abc import Iterable
 
+_MOST_DIRS = 4
+
 
 def first_of(names: Iterable[object], most: int) -> str:
     """Return names for a sentence: ``a, b and 3 more``, where there are more than ``most``."""
     every = list(map(str, names))
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return f"{', '.join(every[:most])}{more}"
+
+
+def node_in_words(cluster: str, node_id: int, log_dirs: Iterable[object]) -> str:
+    """Name a node by its id and its cluster, as far as they are known, and its directories.
+
+    ``cluster`` empty, ``node_id`` -1: not known.
+    """
+    broker = "a broker" if node_id < 0 else f"broker {node_id}"
+    of_cluster = f" of cluster {cluster}" if cluster else ""
+    return f"{broker}{of_cluster}, {first_of(log_dirs, _MOST_DIRS)}"
 
 
 def plain(text: str) -> str:

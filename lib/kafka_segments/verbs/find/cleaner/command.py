@@ -5,37 +5,28 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.local_folders import folders_argument, local_folders
-from kafka_segments.console.options import (
-    ExitStatus,
-    now_ms_option,
-    optional_source_option,
-    output_option,
-    run_with,
-    verbose_option,
-)
+from kafka_segments.console.local_folders import directory_options, local_folders
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 
 
 @click.command(cls=Command, may_spare_spark=("sources", "folders"))
-@folders_argument
-@optional_source_option
-@click.option(
-    "--server-properties",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The broker's server.properties, for what the metadata log does not set.",
+@directory_options(
+    click.option(
+        "--server-properties",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The broker's server.properties, for what the metadata log does not set.",
+    ),
+    click.option(
+        "--what-if",
+        "changes",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="As if all topics had this setting, such as min.cleanable.dirty.ratio=0.1;"
+        " repeatable.",
+    ),
 )
-@click.option(
-    "--what-if",
-    "changes",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="As if all topics had this setting, such as min.cleanable.dirty.ratio=0.1; repeatable.",
-)
-@now_ms_option
-@output_option()
-@verbose_option
 def cleaner(**options: Any) -> None:
     """Say of each compacted log where it stands with the log cleaner, and why.
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kafka_segments.console.lines import print_csv, print_json, say
+from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
 from kafka_segments.console.table_form import made_table, print_table
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.wire.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
 from kafka_segments.verbs.find.cleaner.run import NodeStands
 
@@ -19,7 +19,7 @@ def print_cleaner(nodes: Sequence[NodeStands], output: str) -> int:
         for node in nodes:
             _print_node(node)
     else:
-        _print_rows(nodes, output)
+        print_dicts((row for node in nodes for row in rows_of(node)), output)
     for node in nodes:
         for line in node.not_known:
             say(f"not known: {line}")
@@ -64,23 +64,9 @@ def rows_of(node: NodeStands) -> Iterator[dict[str, Any]]:
         }
 
 
-def _print_rows(nodes: Sequence[NodeStands], output: str) -> None:
-    rows = [row for node in nodes for row in rows_of(node)]
-    for number, row in enumerate(rows):
-        if output == "json":
-            print_json(row)
-            continue
-        if not number:
-            print_csv(row)
-        print_csv(row.values())
-
-
 def _print_node(node: NodeStands) -> None:
-    broker = "a broker" if node.node_id < 0 else f"broker {node.node_id}"
-    cluster = f" of cluster {node.cluster}" if node.cluster else ""
-    print_text(
-        f"{broker}{cluster}, {first_of(node.log_dirs, 4)}: {len(node.stands)} compacted logs"
-    )
+    told = node_in_words(node.cluster, node.node_id, node.log_dirs)
+    print_text(f"{told}: {len(node.stands)} compacted logs")
     if node.stopped is not None:
         print_text(f"  the cleaner does not run: {node.stopped}")
     table = made_table(

@@ -4,31 +4,21 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.local_folders import folders_argument, local_folders
-from kafka_segments.console.options import (
-    ExitStatus,
-    now_ms_option,
-    optional_source_option,
-    output_option,
-    run_with,
-    verbose_option,
-)
+from kafka_segments.console.local_folders import directory_options, local_folders
+from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 
 
 @click.command(cls=Command, may_spare_spark=("sources", "folders"))
-@folders_argument
-@optional_source_option
-@click.option(
-    "--rows",
-    type=click.Choice(["kinds", "topics", "folders", "disks"]),
-    default="kinds",
-    show_default=True,
-    help="Which rows json and csv print.",
+@directory_options(
+    click.option(
+        "--rows",
+        type=click.Choice(["kinds", "topics", "folders", "disks"]),
+        default="kinds",
+        show_default=True,
+        help="Which rows json and csv print.",
+    ),
 )
-@now_ms_option
-@output_option()
-@verbose_option
 def disk(**options: Any) -> None:
     """Account for every byte of log directories on this machine: what it is, and when it goes.
 

@@ -5,16 +5,8 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.local_folders import folders_argument
-from kafka_segments.console.options import (
-    ExitStatus,
-    follow_links_option,
-    now_ms_option,
-    optional_source_option,
-    output_option,
-    run_with,
-    verbose_option,
-)
+from kafka_segments.console.local_folders import directory_options
+from kafka_segments.console.options import ExitStatus, follow_links_option, run_with
 from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 from kafka_segments.errors import UsageError
@@ -22,42 +14,43 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
 @click.command(cls=Command, may_spare_spark=("sources", "folders"))
-@folders_argument
-@optional_source_option
-@click.option("--topic", "topics", multiple=True, help="Of this topic alone; repeatable.")
-@click.option(
-    "--log", "logs", multiple=True, metavar="TOPIC-PARTITION", help="Of this log alone; repeatable."
+@directory_options(
+    click.option("--topic", "topics", multiple=True, help="Of this topic alone; repeatable."),
+    click.option(
+        "--log",
+        "logs",
+        multiple=True,
+        metavar="TOPIC-PARTITION",
+        help="Of this log alone; repeatable.",
+    ),
+    click.option("--key", help="Records with this key, as text."),
+    click.option("--key-hex", metavar="HEX", help="Records with this key, as hex."),
+    click.option("--header", metavar="NAME[=TEXT]", help="Records with this header, or its value."),
+    click.option("--offsets", metavar="FROM[..TO]", help="Records at an offset, or between two."),
+    click.option(
+        "--time", metavar="FROM..TO", help="Records between two times, as `search` takes them."
+    ),
+    click.option(
+        "--values",
+        "form",
+        type=click.Choice(["text", "hex", "json"]),
+        default="text",
+        show_default=True,
+        help="How keys and values are written.",
+    ),
+    click.option(
+        "--most", type=POSITIVE_INT, default=1000, show_default=True, help="Most records to print."
+    ),
+    click.option(
+        "--largest",
+        "most_large",
+        type=POSITIVE_INT,
+        default=10,
+        show_default=True,
+        help="How many of the largest batches are told.",
+    ),
+    follow_links_option,
 )
-@click.option("--key", help="Records with this key, as text.")
-@click.option("--key-hex", metavar="HEX", help="Records with this key, as hex.")
-@click.option("--header", metavar="NAME[=TEXT]", help="Records with this header, or its value.")
-@click.option("--offsets", metavar="FROM[..TO]", help="Records at an offset, or between two.")
-@click.option(
-    "--time", metavar="FROM..TO", help="Records between two times, as `search` takes them."
-)
-@click.option(
-    "--values",
-    "form",
-    type=click.Choice(["text", "hex", "json"]),
-    default="text",
-    show_default=True,
-    help="How keys and values are written.",
-)
-@click.option(
-    "--most", type=POSITIVE_INT, default=1000, show_default=True, help="Most records to print."
-)
-@click.option(
-    "--largest",
-    "most_large",
-    type=POSITIVE_INT,
-    default=10,
-    show_default=True,
-    help="How many of the largest batches are told.",
-)
-@follow_links_option
-@now_ms_option
-@output_option()
-@verbose_option
 def records(**options: Any) -> None:
     """List the batches that a consumer cannot read, or find records by key, header, offset or time.
 

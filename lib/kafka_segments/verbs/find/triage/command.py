@@ -4,34 +4,23 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.local_folders import folders_argument, local_folders
-from kafka_segments.console.options import (
-    ExitStatus,
-    follow_links_option,
-    now_ms_option,
-    optional_source_option,
-    output_option,
-    run_with,
-    verbose_option,
-)
+from kafka_segments.console.local_folders import directory_options, local_folders
+from kafka_segments.console.options import ExitStatus, follow_links_option, run_with
 from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
 @click.command(cls=Command, may_spare_spark=("sources", "folders"))
-@folders_argument
-@optional_source_option
-@click.option(
-    "--check",
-    type=click.Choice(["tails", "full"]),
-    default="tails",
-    show_default=True,
-    help="What is read: the ends of logs, or every segment that a start reads.",
+@directory_options(
+    click.option(
+        "--check",
+        type=click.Choice(["tails", "full"]),
+        default="tails",
+        show_default=True,
+        help="What is read: the ends of logs, or every segment that a start reads.",
+    ),
+    follow_links_option,
 )
-@follow_links_option
-@now_ms_option
-@output_option()
-@verbose_option
 def triage(**options: Any) -> None:
     """Look at a broker's directories, and say on one page what is wrong and what to do.
 

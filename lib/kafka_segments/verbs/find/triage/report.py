@@ -6,7 +6,7 @@ from typing import Any
 from kafka_segments.console.grouping import alike, counted
 from kafka_segments.console.lines import print_dicts
 from kafka_segments.console.output import console, print_text, size_text
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.wire.plain_text import first_of, node_in_words
 from kafka_segments.verbs.find.triage.decide import Line, Section
 from kafka_segments.verbs.find.triage.run import TriagedNode
 
@@ -69,9 +69,7 @@ def _verdict(node: TriagedNode) -> str:
 
 
 def _print_page(node: TriagedNode) -> None:
-    broker = "a broker" if node.node_id < 0 else f"broker {node.node_id}"
-    cluster = f" of cluster {node.cluster}" if node.cluster else ""
-    print_text(f"{broker}{cluster}, {first_of(node.log_dirs, 4)}: {_verdict(node)}")
+    print_text(f"{node_in_words(node.cluster, node.node_id, node.log_dirs)}: {_verdict(node)}")
     stop = "a clean stop" if node.is_clean else "a hard stop"
     state = {
         True: "it is running",
