@@ -95,6 +95,15 @@ def test_what_is_spoilt_is_named_with_the_step_in_front_of_the_start(
     assert _triage(node).exit_code == 1
 
 
+def test_of_copied_logs_alone_a_start_is_not_known(node: Path, tmp_path: Path) -> None:
+    shutil.copytree(_log(node), tmp_path / "copies" / "orders-0")
+
+    done = _triage(tmp_path / "copies")
+
+    assert done.exit_code == 1
+    assert done.output.splitlines()[0].endswith(": not known whether it starts")
+
+
 def test_a_stray_folder_waits_until_the_broker_is_up(node: Path) -> None:
     log = _log(node)
     shutil.copytree(log, log.with_name(f"{log.name}.{HEX}-stray"))

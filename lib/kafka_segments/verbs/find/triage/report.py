@@ -26,9 +26,10 @@ def print_triage(nodes: Sequence[TriagedNode], output: str) -> int:
 
 
 def count_findings(nodes: Sequence[TriagedNode]) -> int:
-    """Return how many lines are for a person."""
+    """Return how many lines are for a person, verdicts that are not known included."""
     lines = [line for node in nodes for line in node.lines]
-    return sum(line.section != Section.ODD or bool(line.step) for line in lines)
+    unknown = sum(node.starts is None for node in nodes)
+    return unknown + sum(line.section != Section.ODD or bool(line.step) for line in lines)
 
 
 def rows_of(node: TriagedNode) -> Iterator[dict[str, Any]]:
