@@ -128,6 +128,22 @@ def test_what_was_read_of_each_log_stands_behind_the_answer(logs: Path) -> None:
     ]
 
 
+def test_what_no_broker_serves_is_not_read_and_told_where_records_are_asked_for(logs: Path) -> None:
+    hex_digits = "0123456789abcdef0123456789abcdef"
+    data = v2_batch(0, [(TIME, b"gone", b"1")])
+    _write(logs, f"t-2.{hex_digits}-delete", 0, data)
+    _write(logs, f"t-3.{hex_digits}-stray", 0, data)
+    _write(logs, f"t-4.{hex_digits}-future", 0, data)
+    (logs / "t-1" / f"{9:020d}.log.deleted").write_bytes(data)
+
+    asked, idle = _records(logs, "--key", "gone", "--topic", "t"), _records(logs, "--topic", "t")
+
+    assert (asked.exit_code, idle.exit_code) == (1, 0)
+    assert asked.stderr.count(": not read: ") == 4
+    assert "4 parts could not be read: there the answer is not known" in asked.stderr
+    assert _records(logs, "--key", "gone", "--log", "t-0").exit_code == 0
+
+
 def test_without_a_question_what_cannot_be_read_and_what_is_large_is_told(logs: Path) -> None:
     (bad,) = _rows(logs, kind="unreadable")
     large = _rows(logs, "--largest", 2, kind="large batch")

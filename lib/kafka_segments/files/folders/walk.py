@@ -11,13 +11,25 @@ from itertools import islice
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
-from kafka_segments.files.folders.kinds import FOLDER, NOT_FOLLOWED, SEGMENT, UNLISTED
+from kafka_segments.files.folders.kinds import (
+    FOLDER,
+    LEFT_OVER,
+    NOT_FOLLOWED,
+    SEGMENT,
+    UNLISTED,
+    UNRECOGNIZED,
+)
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.storage.links import is_folder_outside, links_into
 from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.names import FolderState, parse_partition_folder, parse_segment_name
+from kafka_segments.kafka.wire.names import (
+    FolderState,
+    parse_other_form,
+    parse_partition_folder,
+    parse_segment_name,
+)
 
 # Folders listed at a time; on object stores most of it is waiting. A task is one of many.
 _LISTERS = REQUESTS_AT_ONCE
@@ -56,10 +68,15 @@ class UnlistedFolder(NamedTuple):
 
 
 class FoundSegments(NamedTuple):
-    """What a walk found, sorted by folder and base offset."""
+    """What a walk found, sorted by folder and base offset.
+
+    ``left_out``: rows of files that hold, or may hold, records, and are no segments that a broker
+    serves: in marked folders, marked themselves, or named as copies; each says why.
+    """
 
     segments: list[ListedSegment]
     unlisted: list[UnlistedFolder]
+    left_out: list[Listed]
 
 
 def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> FoundSegments:
@@ -79,9 +96,10 @@ def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> Foun
     named = tuple(sources)
     follow_into = links_into(named, follow=follow_links)
     walked = walk_folders(((source, "") for source in named), follow_into=follow_into)
-    found = FoundSegments([], [])
+    found = FoundSegments([], [], [])
     for rows in walked.folders:
         found.segments.extend(_segments(rows))
+        found.left_out.extend(_left_out(rows))
         found.unlisted.extend(_unseen(rows, named))
     found.segments.sort()
     return found
@@ -243,9 +261,24 @@ def _list_rows(
     return list(listed)
 
 
+def _is_second_copy(row: Listed) -> bool:
+    return row.folder_state == FolderState.FUTURE and bool(row.relative_path)
+
+
+def _left_out(rows: list[Listed]) -> Iterator[Listed]:
+    """Yield the rows of files with records that are no segments of the logs found."""
+    for row in rows:
+        if row.kind == SEGMENT and _is_second_copy(row):
+            yield row._replace(reason="the folder is marked -future, a copy of a log that is moved")
+        elif row.kind in (UNRECOGNIZED, LEFT_OVER):
+            is_segment = parse_segment_name(row.name) is not None
+            if is_segment or parse_other_form(row.name) is not None:
+                yield row
+
+
 def _segments(rows: list[Listed]) -> list[ListedSegment]:
     rows = [row for row in rows if row.kind == SEGMENT]
-    if not rows or (rows[0].folder_state == FolderState.FUTURE and rows[0].relative_path):
+    if not rows or _is_second_copy(rows[0]):
         return []
     next_base_offsets = [*(row.base_offset for row in rows[1:]), None]
     return [

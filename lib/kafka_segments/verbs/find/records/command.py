@@ -92,10 +92,10 @@ def _records(
         follow_links,
     )
     with progress(None) as work:
-        scans, unlisted = run_records(options, work=work)
+        scans, unread_here = run_records(options, work=work)
         unread = print_records(
             scans,
-            unlisted,
+            unread_here,
             output,
             form=RecordsForm(form, most, most_large, asks=not query.is_any),
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import print_text, size_text, utc
-from kafka_segments.files.folders.walk import UnlistedFolder
 from kafka_segments.verbs.find.records.decide import Unreadable, Why
 from kafka_segments.verbs.find.records.segment_records import FoundRecord, LargeBatch, SegmentScan
 
@@ -63,7 +62,7 @@ class RecordsForm:
 
 def print_records(
     scans: Iterable[SegmentScan],
-    unlisted: Sequence[UnlistedFolder],
+    unread: Sequence[str],
     output: str,
     *,
     form: RecordsForm,
@@ -72,7 +71,7 @@ def print_records(
 
     Args:
         scans: what was read, segment by segment.
-        unlisted: folders and links that were not looked at.
+        unread: what was not read besides, in lines.
         output: table, json or csv.
         form: how they are printed.
     """
@@ -83,8 +82,8 @@ def print_records(
             print_text(_line(row))
     else:
         print_dicts(chain(rows, _read_rows(total)), output)
-    _say_proof(total, unlisted, asks=form.asks)
-    return total.unreadable + total.problems + len(unlisted)
+    _say_proof(total, unread, asks=form.asks)
+    return total.unreadable + total.problems + len(unread)
 
 
 def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Iterator[dict[str, Any]]:
@@ -243,14 +242,14 @@ def _short(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN_CHARACTERS else f"{text[:_MOST_SHOWN_CHARACTERS]}…"
 
 
-def _say_proof(total: _Sum, unlisted: Sequence[UnlistedFolder], *, asks: bool) -> None:
+def _say_proof(total: _Sum, unread: Sequence[str], *, asks: bool) -> None:
     """Say what was read: what an answer, and the absence of one, is worth."""
-    for folder in unlisted:
-        say(f"{folder.path}: not read: {folder.reason}")
+    for line in unread:
+        say(line)
     if asks:
         more = f", the first {total.shown} are shown (--most)" if total.found > total.shown else ""
         say(f"{total.found} records found{more}")
     segments = sum(log.segments for log in total.logs.values())
-    not_read = total.unreadable + total.problems + len(unlisted)
+    not_read = total.unreadable + total.problems + len(unread)
     but = f"; {not_read} parts could not be read: there the answer is not known" if not_read else ""
     say(f"read: {total.records} records in {segments} segments of {len(total.logs)} logs{but}")

@@ -8,9 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafka_segments.console.grouping import alike, without_numbers
 from kafka_segments.errors import FileChangedError, UnreadableObjectError, UsageError
-from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder, find_segments
+from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.walk import ListedSegment, find_segments
 from kafka_segments.files.storage.files import first_line
+from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.wire.names import parse_partition_folder
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.find.records.decide import Query
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
@@ -47,8 +51,8 @@ class RecordsOptions:
 
 def run_records(
     options: RecordsOptions, *, work: "ReadProgress | None" = None
-) -> tuple[Iterator[SegmentScan], list[UnlistedFolder]]:
-    """Return what is read of each segment, in order as it is read, and the folders that were not.
+) -> tuple[Iterator[SegmentScan], list[str]]:
+    """Return what is read of each segment, in order as it is read, and in lines what was not.
 
     ``work`` is told of the progress, in bytes.
 
@@ -60,7 +64,10 @@ def run_records(
     chosen = _chosen(found.segments, options)
     if work is not None:
         work.reads_here(sum(segment.size_bytes for segment in chosen))
-    return _scans(chosen, options, work), found.unlisted
+    unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
+    if not options.query.is_any:  # a consumer never sees what no broker serves
+        unread += _left_out(found.left_out, options)
+    return _scans(chosen, options, work), unread
 
 
 def _chosen(segments: Sequence[ListedSegment], options: RecordsOptions) -> list[ListedSegment]:
@@ -75,13 +82,28 @@ def _chosen(segments: Sequence[ListedSegment], options: RecordsOptions) -> list[
         if (topic, partition) not in logs:
             asked, there = f"{topic}-{partition}", [f"{name}-{number}" for name, number in logs]
             raise UsageError(f"no segment of {asked} is in the sources; {_nearest(asked, there)}")
-    return [
-        segment
-        for segment in segments
-        if (not options.topics and not options.logs)
-        or segment.topic in options.topics
-        or (segment.topic, segment.partition) in options.logs
-    ]
+    return [segment for segment in segments if _is_asked(segment.topic, segment.partition, options)]
+
+
+def _is_asked(topic: str, partition: int, options: RecordsOptions) -> bool:
+    is_named = topic in options.topics or (topic, partition) in options.logs
+    return is_named or not (options.topics or options.logs)
+
+
+def _left_out(rows: Iterable[Listed], options: RecordsOptions) -> Iterator[str]:
+    """Yield a line for each folder with files that hold records and are not read, and why."""
+    asked = []
+    for row in rows:
+        folder = parse_partition_folder(_folder_of(row).rpartition("/")[2])
+        if folder is None or _is_asked(folder.topic, folder.partition, options):
+            asked.append(row)
+    for group in alike(asked, lambda row: (_folder_of(row), without_numbers(row.reason or ""))):
+        count = "" if len(group) == 1 else f" and {len(group) - 1} more"
+        yield f"{_folder_of(group[0])}/{group[0].name}{count}: not read: {group[0].reason}"
+
+
+def _folder_of(row: Listed) -> str:
+    return join_uri(row.source, row.relative_path)
 
 
 def _some(names: Iterable[str]) -> str:
