@@ -91,6 +91,19 @@ def test_a_checkpoint_that_cannot_be_read_is_told(node: Path, text: str, told: s
     assert told in done.output
 
 
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_checkpoint_that_bounds_the_cleaner_is_told_where_it_is_spoilt(
+    node: Path, name: str
+) -> None:
+    (node / "a" / name).write_text("1\n")
+
+    row = _rows(node)["__consumer_offsets-0"]
+
+    assert (row["stand"], row["dirty_ratio"]) == ("not known", None)
+    assert f"{name} cannot be read" in row["why"]
+    assert _cleaner(node).exit_code == 1
+
+
 def test_a_cleaner_that_is_off_is_told(node: Path, tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("log.cleaner.enable=false\n")
 

@@ -119,6 +119,18 @@ def test_without_a_metadata_log_a_stray_folder_is_not_known(node: Path) -> None:
     assert "no metadata log" in row["why"]
 
 
+def test_a_metadata_log_that_cannot_be_read_is_not_known(node: Path) -> None:
+    checkpoint = max((node / "a" / "__cluster_metadata-0").glob("*.checkpoint"))
+    data = bytearray(checkpoint.read_bytes())
+    data[70] ^= 1
+    checkpoint.write_bytes(data)
+
+    done = _disk(node)
+
+    assert done.exit_code == 1
+    assert "which folders are of topics that there are, is not known" in done.output
+
+
 def test_what_a_killed_broker_left_is_named(node: Path) -> None:
     log = _log(node)
     (log / f"{B0}.log.deleted").write_bytes(b"x" * 5000)

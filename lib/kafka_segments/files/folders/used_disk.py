@@ -22,7 +22,7 @@ class UsedFile(NamedTuple):
     """A name in a folder, and what it takes.
 
     Attributes:
-        name: Its name; bytes that are no UTF-8 are escaped.
+        name: Its name, as Python decodes it.
         is_folder: Its own blocks are meant; what lies in it is a ``UsedFolder`` of its own.
         used_bytes: Of its blocks; 0: the same file was counted by another name.
         size_bytes: Its size, which a reader of it sees; of a folder 0.

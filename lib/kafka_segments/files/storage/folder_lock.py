@@ -1,6 +1,5 @@
 """Locks of folders: a warehouse's own, and the one that a broker holds on a log directory."""
 
-import errno
 import fcntl  # POSIX locks, which Java takes too
 import os
 import struct
@@ -138,8 +137,7 @@ def lock_state(log_dir: str) -> LockState:
         asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
     except OSError as error:
-        name = errno.errorcode.get(error.errno or 0, "")
-        return LockState(None, reason=f"{LOCK} cannot be asked: {error.strerror} {name}".rstrip())
+        return LockState(None, reason=f"{LOCK} cannot be asked: {error.strerror}")
     finally:
         os.close(descriptor)
     return LockState(kind != fcntl.F_UNLCK, pid if kind != fcntl.F_UNLCK and pid > 0 else None)

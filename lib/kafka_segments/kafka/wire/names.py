@@ -19,6 +19,8 @@ DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
 """Of files to delete; of a compaction or split that was not finished; of one that was."""
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 QUORUM_STATE = "quorum-state"
+INDEX_CACHE = "remote-log-index-cache"
+"""The folder in a log directory in which tiered storage keeps index files that it fetched."""
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _OTHER_FORM = re.compile(r"([0-9]{20})\.log.*", re.ASCII | re.DOTALL | re.IGNORECASE)
 _BESIDE_SEGMENT = re.compile(

@@ -20,7 +20,12 @@ from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
 from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
-from kafka_segments.kafka.wire.checkpoints import CLEANER_OFFSET, java_properties
+from kafka_segments.kafka.wire.checkpoints import (
+    CLEANER_OFFSET,
+    HIGH_WATERMARK,
+    LOG_START_OFFSET,
+    java_properties,
+)
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, parse_partition_folder
 from kafka_segments.verbs.change.recovery.folders import find_log_dirs
 from kafka_segments.verbs.change.recovery.forecast.run_start import group_nodes
@@ -182,9 +187,10 @@ def _facts(
 
 def _read(asked: tuple[StartDir, str, dict[str, int], CleanerConfig]) -> LogFacts:
     one, name, noted, config = asked
-    bad = one.checkpoints.get(CLEANER_OFFSET, Parsed()).bad
-    if bad is not None:
-        return LogFacts(None, config, f"{CLEANER_OFFSET} cannot be read: {bad.reason}")
+    for file in (CLEANER_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET):
+        bad = one.checkpoints.get(file, Parsed()).bad
+        if bad is not None:
+            return LogFacts(None, config, f"{file} cannot be read: {bad.reason}")
     try:
         return LogFacts(read_log(one.uri, name, entries_of(one.uri, name), noted, config), config)
     except _ERRORS as error:

@@ -5,7 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kafka_segments.errors import FileChangedError, SourceError, UnreadableObjectError
+from kafka_segments.errors import (
+    FileChangedError,
+    NoFolderError,
+    SourceError,
+    UnreadableObjectError,
+)
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place
@@ -67,11 +72,13 @@ class _DirFacts(NamedTuple):
     node_id: int | None
 
 
-def judge_folders(log_dirs: Sequence[str], folders: Sequence[FoundFolder]) -> list[JudgedFolder]:
+def judge_folders(
+    log_dirs: Sequence[str], folders: Sequence[FoundFolder]
+) -> tuple[list[JudgedFolder], list[str]]:
     """Judge folders; those that a broker uses are left out.
 
     Where no metadata log is at hand, or no node id, that is not known of any log that is served:
-    these are left out, too.
+    these are left out, too. Return also why a metadata log that is there does not tell.
     """
     dirs = {log_dir: _read_meta(log_dir) for log_dir in log_dirs}
     clusters = _read_clusters(dirs)
@@ -88,7 +95,13 @@ def judge_folders(log_dirs: Sequence[str], folders: Sequence[FoundFolder]) -> li
         verdict = reader.judge(folder, folder.partition)
         if verdict.may_go != MayGo.IN_USE:
             judged.append(JudgedFolder(folder, verdict))
-    return sorted(judged, key=lambda one: (one.folder.log_dir, -one.folder.used_bytes))
+    judged.sort(key=lambda one: (one.folder.log_dir, -one.folder.used_bytes))
+    unknown = [
+        f"which folders are of topics that there are, is not known: {facts.unknown}"
+        for facts in clusters.values()
+        if facts.facts is None
+    ]
+    return judged, unknown
 
 
 def _strange(folder: FoundFolder) -> Verdict:
@@ -181,8 +194,10 @@ def _read_metadata(log_dir: str) -> ClusterFacts | None:
     folder = f"{METADATA_TOPIC}-0"
     try:
         sizes = {entry.name: entry.size_bytes for entry in entries_of(log_dir, folder)}
-    except SourceError:
+    except NoFolderError:
         return None
+    except SourceError as error:
+        return ClusterFacts(None, unknown=f"{folder}: {error.reason}")
     try:
         found = read_metadata_log(place(log_dir).child(folder), sizes)
     except _ERRORS as error:

@@ -54,7 +54,7 @@ def rows_of(use: DiskUse, rows: str) -> Iterator[dict[str, Any]]:
 
 def not_known_of(use: DiskUse) -> list[str]:
     """Return in lines what could not be looked at."""
-    lines = [f"not looked at: {problem}" for problem in use.problems]
+    lines = [*(f"not looked at: {problem}" for problem in use.problems), *use.unknown]
     for one in use.dirs:
         if one.space is None:
             lines.append(f"{as_text(one.log_dir)}: how full its disk is, is not known")

@@ -46,13 +46,17 @@ class DirUse:
 
 @dataclass
 class DiskUse:
-    """All that was found; ``problems``: what could not be looked at, and why."""
+    """All that was found.
+
+    ``problems``: what could not be looked at, and why. ``unknown``: what is not known besides.
+    """
 
     dirs: list[DirUse] = field(default_factory=list)
     accounts: list[Account] = field(default_factory=list)
     topics: list[TopicUse] = field(default_factory=list)
     folders: list[JudgedFolder] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
     @property
     def used_bytes(self) -> int:
@@ -87,7 +91,7 @@ def run_disk(options: DiskOptions) -> DiskUse:
     use.accounts = sorted(walk.accounts.values(), key=lambda one: (one.log_dir, -one.used_bytes))
     use.topics = sorted(walk.topics.values(), key=lambda one: (one.log_dir, -one.used_bytes))
     use.dirs = [_dir_use(log_dir) for log_dir in sorted({one.log_dir for one in use.accounts})]
-    use.folders = judge_folders(walk.log_dirs, list(walk.folders.values()))
+    use.folders, use.unknown = judge_folders(walk.log_dirs, list(walk.folders.values()))
     return use
 
 

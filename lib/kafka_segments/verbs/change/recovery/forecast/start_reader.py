@@ -25,6 +25,7 @@ from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.names import (
+    INDEX_CACHE,
     LOG_SUFFIX,
     METADATA_TOPIC,
     SWAP_SUFFIX,
@@ -43,7 +44,6 @@ from kafka_segments.verbs.change.recovery.forecast.producer_search import has_pr
 from kafka_segments.verbs.change.recovery.forecast.transaction_files import read_transaction_files
 
 QUORUM_STATE = "quorum-state"
-INDEX_CACHE = "remote-log-index-cache"
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
 _OFFSETS = {
     checkpoints.RECOVERY_POINT: "recovery_point",

@@ -17,6 +17,7 @@ from kafka_segments.kafka.wire.checkpoints import (
 from kafka_segments.kafka.wire.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    INDEX_CACHE,
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     QUORUM_STATE,
@@ -29,9 +30,9 @@ from kafka_segments.kafka.wire.names import (
     parse_partition_folder,
     parse_segment_name,
 )
+from kafka_segments.verbs.change.recovery.decide.starts import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 
-INDEX_CACHE = "remote-log-index-cache"
-_FULL_INDEX_BYTES = (10_485_760, 10_485_756)  # of .index and .timeindex, by default
+_FULL_INDEX_BYTES = (OFFSET_INDEX_BYTES, TIME_INDEX_BYTES)
 _DIGITS = 20
 
 
