@@ -18,8 +18,8 @@ except ModuleNotFoundError as error:
     site = None
 
 POOL = "kafka_segments"
-HOME = "{{ var.value.kafka_segments_home }}"
-_WAREHOUSE = "(params.warehouse or var.value.kafka_segments_warehouse)"
+HOME = "{{ variable('home') }}"
+_WAREHOUSE = "(params.warehouse or variable('warehouse', param='warehouse'))"
 WAREHOUSE = f"{{{{ {_WAREHOUSE} }}}}"
 REPORT = f"{{{{ params.report or {_WAREHOUSE} ~ '/_report.html' }}}}"
 CONF = "{{ params.conf or var.value.get('kafka_segments_conf', '') }}"
@@ -86,6 +86,8 @@ DEFAULT_ARGS = {
 
 def dag_args(dag_id: str, **own: Any) -> dict[str, Any]:
     """Give the arguments of a DAG: those of all, its own, and over them those of the site."""
+    of_site = getattr(site, "DAG_ARGS", {}).get(dag_id, {})
+    macros = "user_defined_macros"
     return {
         "dag_id": dag_id,
         "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"),
@@ -95,7 +97,8 @@ def dag_args(dag_id: str, **own: Any) -> dict[str, Any]:
         "default_args": DEFAULT_ARGS,
         "tags": ["kafka-segments"],
         **own,
-        **getattr(site, "DAG_ARGS", {}).get(dag_id, {}),
+        **of_site,
+        macros: {**own.get(macros, {}), **of_site.get(macros, {}), "variable": variable},
     }
 
 
@@ -174,21 +177,20 @@ def listed(params: Mapping[str, Any], param: str, schema: Mapping[str, Any]) -> 
     """Read a list from a param or, where that is null, from the variable that fits its schema.
 
     Airflow itself takes a value that is no JSON for a variable that is not there, and tries again.
-    So it does where a template names a variable that is not set: they are asked for here.
 
     Raises:
         AirflowFailException: the variable is not set, is no JSON, is empty or does not fit; or
-            another one that the run's tasks need is not set.
+            another one that the run's later tasks need is not set.
     """
     given = params[param] or _listed_by_variable(param, schema)
-    _require("home")
+    variable("home")
     if not params["warehouse"]:
-        _require("warehouse", param="warehouse")
+        variable("warehouse", param="warehouse")
     return given
 
 
 def _listed_by_variable(param: str, schema: Mapping[str, Any]) -> Any:
-    text, name = _require(param, param=param), f"variable kafka_segments_{param}"
+    text, name = variable(param, param=param), f"variable kafka_segments_{param}"
     try:
         given = json.loads(text)
     except json.JSONDecodeError as error:
@@ -202,12 +204,19 @@ def _listed_by_variable(param: str, schema: Mapping[str, Any]) -> Any:
         raise AirflowFailException(f"{name}: {wrong.json_path}: {wrong.message}") from None
 
 
-def _require(name: str, *, param: str | None = None) -> str:
-    """Return the text of a variable that has no default, not even an empty one."""
+def variable(name: str, *, param: str | None = None) -> str:
+    """Return the text of a variable that has no default; templates call this, too.
+
+    Where a template names a variable by itself, one that is not set is tried again.
+
+    Raises:
+        AirflowFailException: it is not set, or is empty.
+    """
     text = Variable.get(f"kafka_segments_{name}", default=None)
-    if text is None:
+    if not text:
         without = "" if param is None else f", and the run has no param {param}"
-        raise AirflowFailException(f"variable kafka_segments_{name} is not set{without}")
+        found = "not set" if text is None else "empty"
+        raise AirflowFailException(f"variable kafka_segments_{name} is {found}{without}")
     return str(text)
 
 

@@ -39,7 +39,6 @@ import kafka_segments_params as shared  # noqa: E402
 from kafka_segments_job import SEGMENTS, KafkaSegmentsJob  # noqa: E402
 
 BAG = DagBag(DAGS)
-JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined)
 VARIABLES = {
     "kafka_segments_home": "/srv/home",
     "kafka_segments_warehouse": "/srv/warehouse",
@@ -120,6 +119,25 @@ def variable_log_dirs() -> list[Any]:
     return [*map(ends, values), *unset]
 
 
+def unset_variables() -> dict[str, Any]:
+    """Give how the templates of each DAG end where no variable is set, and where one is empty."""
+
+    def ends(dag: Any, template: str, value: str | None) -> Any:
+        rendered = dag.get_template_env().from_string(template)
+        with mock.patch.object(shared.Variable, "get", lambda *_, **__: value):
+            return failure(lambda: rendered.render(params=dict.fromkeys(dag.params)))
+
+    return {
+        f"{name} {value}": [
+            ends(dag, template, value)
+            for template in (shared.HOME, shared.WAREHOUSE)
+            if template == shared.HOME or "warehouse" in dag.params
+        ]
+        for name, dag in BAG.dags.items()
+        for value in (None, "")
+    }
+
+
 def triggered() -> list[Any]:
     """Give what retention decides after these events."""
     list_rebuilds = BAG.dags["kafka_segments_retention"].get_task("list_rebuilds").python_callable
@@ -164,11 +182,13 @@ def submitted(dag_id: str, params: dict[str, Any]) -> list[list[Any]]:
     Files that mapped tasks get at run time are left out, their own options are not.
     """
     dag = BAG.dags[dag_id]
+    jinja = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    jinja.globals.update(dag.user_defined_macros)
     given = {name: dag.params.get_param(name).value for name in dag.params} | params
     context = {
         "params": given,
         "dag_run": SimpleNamespace(logical_date=None, run_after=Moment()),
-        "var": {"value": Variables(VARIABLES)},
+        "var": {"value": VARIABLES},
         "outlet_events": {},
         "task": SimpleNamespace(mapped_options={"warehouse": "/mapped"}),
     }
@@ -178,13 +198,15 @@ def submitted(dag_id: str, params: dict[str, Any]) -> list[list[Any]]:
         kwargs = task.partial_kwargs if is_mapped else vars(task)
         if not issubclass(task.operator_class if is_mapped else type(task), KafkaSegmentsJob):
             continue
-        options = {key: _rendered(value, context) for key, value in kwargs["options"].items()}
+        options = {
+            key: _rendered(jinja, value, context) for key, value in kwargs["options"].items()
+        }
         job = KafkaSegmentsJob(
             task_id=task.task_id,
             job="job",
             options=options,
             command=kwargs.get("command"),
-            operand=_rendered(kwargs.get("operand"), context),
+            operand=_rendered(jinja, kwargs.get("operand"), context),
             list_params=kwargs.get("list_params"),
         )
         job._hook = SimpleNamespace(
@@ -196,12 +218,6 @@ def submitted(dag_id: str, params: dict[str, Any]) -> list[list[Any]]:
         script = kwargs.get("job") or Path(str(kwargs["application"])).stem
         found.append([script, task.task_id, job.application_args])
     return found
-
-
-class Variables(dict[str, str]):
-    """Airflow's variables as templates have them."""
-
-    __getattr__ = dict.__getitem__
 
 
 class Moment:
@@ -216,8 +232,8 @@ class Moment:
         return "20261118T110640"
 
 
-def _rendered(value: Any, context: dict[str, Any]) -> Any:
-    return JINJA.from_string(value).render(context) if isinstance(value, str) else value
+def _rendered(jinja: jinja2.Environment, value: Any, context: dict[str, Any]) -> Any:
+    return jinja.from_string(value).render(context) if isinstance(value, str) else value
 
 
 def endings() -> list[Any]:
@@ -240,6 +256,7 @@ if __name__ == "__main__":
         "dags": dags(),
         "unknown_keys": unknown_keys(),
         "variable_log_dirs": variable_log_dirs(),
+        "unset_variables": unset_variables(),
         "triggered": triggered(),
         "turns": turns(),
         "endings": endings(),

@@ -169,7 +169,7 @@ def test_a_variable_of_log_directories_is_checked_as_the_param_is(loaded: Any) -
         others,
         (
             f"{name} is not set, and the run has no param log_dirs",
-            f"{name} is no JSON: Expecting value",
+            f"{name} is empty, and the run has no param log_dirs",
             f"{name} is no JSON: Expecting property name",
             f"{name} is an empty list: there would be nothing to do",
             f"{name}: $[0]: 'name' is a required property",
@@ -182,6 +182,22 @@ def test_a_variable_of_log_directories_is_checked_as_the_param_is(loaded: Any) -
         strict=True,
     ):
         assert said.startswith(begin)
+
+
+def test_a_variable_that_a_template_needs_and_that_is_not_set_is_named_by_every_dag(
+    loaded: Any,
+) -> None:
+    ends = loaded["unset_variables"]
+
+    assert {name.partition(" ")[0] for name in ends} == set(loaded["dags"])
+    for name, (of_home, *of_warehouse) in ends.items():
+        found = "not set" if name.endswith(" None") else "empty"
+        assert of_home == ["AirflowFailException", f"variable kafka_segments_home is {found}"]
+        warehouse = f"variable kafka_segments_warehouse is {found}, and the run has no param"
+        assert of_warehouse == [["AirflowFailException", f"{warehouse} warehouse"]] * len(
+            of_warehouse
+        )
+        assert bool(of_warehouse) != name.startswith("kafka_segments_recovery")
 
 
 def test_retention_decides_where_and_when_each_rebuild_was(loaded: Any) -> None:
