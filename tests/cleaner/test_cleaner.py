@@ -210,3 +210,43 @@ def test_a_dirtier_log_comes_first_and_a_cleaner_that_is_off_cleans_none() -> No
 def test_a_pass_holds_as_many_keys_as_the_buffer_of_a_thread() -> None:
     assert keys_of_a_pass(134_217_728, 1, 0.9) == 5_033_164
     assert keys_of_a_pass(134_217_728, 2, 0.9) == 2_516_581
+
+
+def test_what_a_pass_frees_is_told_where_records_are_read(node: Path) -> None:
+    (node / "a" / CHECKPOINT).unlink()
+    words = (node, "--check", "records", "--now-ms", 2**41)  # its producers are long forgotten
+    row = _rows(*words)["__consumer_offsets-0"]
+
+    assert row["pass_clean_until"] == row["until_offset"]
+    assert (row["pass_freed_bytes"], row["pass_estimated_bytes"]) == (61, 0)
+    assert (row["pass_markers_removed"], row["pass_markers_kept"]) == (1, 1)
+    assert (row["pass_records_removed"], row["pass_records_kept"]) == (0, 29)
+    assert "61 bytes" in _cleaner(*words).output
+    assert _rows(node)["__consumer_offsets-0"]["pass_freed_bytes"] is None
+
+
+def test_a_log_at_which_the_cleaner_throws_is_for_a_person(node: Path) -> None:
+    (node / "a" / CHECKPOINT).unlink()
+    log = min((node / "a" / "__consumer_offsets-0").glob("*.log"))
+    data = log.read_bytes()
+    log.write_bytes(data[:16] + b"\x07" + data[17:])
+
+    done = _cleaner(node, "--check", "records")
+    row = _rows(node, "--check", "records")["__consumer_offsets-0"]
+
+    assert done.exit_code == 1
+    assert row["stand"] == "the cleaner gives it up"
+    assert f"{log.name} byte 0: CorruptRecordException: its magic is 7" in row["why"]
+    assert row["pass_freed_bytes"] is None
+
+
+def test_what_the_cleaner_makes_of_rotten_bytes_is_not_known(node: Path) -> None:
+    (node / "a" / CHECKPOINT).unlink()
+    log = min((node / "a" / "__consumer_offsets-0").glob("*.log"))
+    data = log.read_bytes()
+    log.write_bytes(data[:70] + bytes([data[70] ^ 1]) + data[71:])
+
+    done = _cleaner(node, "--check", "records")
+
+    assert done.exit_code == 1
+    assert "what a pass frees is not known" in done.output

@@ -11,86 +11,8 @@ from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.verbs.find.records.decide import Query, Why
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
 from support.kafka.kafka_referee import Referee
-from support.logs.strategies import (
-    GZIP,
-    crc32c,
-    gzip_wrapper,
-    transaction_marker,
-    v1_message,
-    v2_batch,
-)
-
-TIME = 1_700_000_000_000
-Batch = tuple[int, int, bytes]  # first offset, the one behind the last, bytes
-Spoil = Callable[[random.Random, bytes], bytes]
-
-
-def _sealed(batch: bytes) -> bytes:
-    """Give a batch v2 the checksum of its bytes."""
-    return batch[:17] + struct.pack(">I", crc32c(batch[21:])) + batch[21:]
-
-
-def _flipped(rng: random.Random, batch: bytes, first: int, end: int | None = None) -> bytes:
-    at = rng.randrange(first, len(batch) if end is None else end)
-    return batch[:at] + bytes([batch[at] ^ (1 << rng.randrange(8))]) + batch[at + 1 :]
-
-
-def _put(batch: bytes, at: int, data: bytes) -> bytes:
-    return batch[:at] + data + batch[at + len(data) :]
-
-
-def _shortened(batch: bytes, size: int) -> bytes:
-    return _put(batch[:size], 8, struct.pack(">i", size - 12))
-
-
-FAULTS: dict[str, Spoil] = {
-    "a bit of the records": lambda rng, batch: _flipped(rng, batch, 61),
-    "a bit of the checksum": lambda rng, batch: _flipped(rng, batch, 17, 21),
-    "a bit of the records under a right checksum": lambda rng, batch: _sealed(
-        _flipped(rng, batch, 61)
-    ),
-    "more records than there are": lambda rng, batch: _sealed(
-        _put(batch, 57, struct.pack(">i", 99))
-    ),
-    "fewer records than there are": lambda rng, batch: _sealed(
-        _put(batch, 57, struct.pack(">i", struct.unpack(">i", batch[57:61])[0] - 1))
-    ),
-    "records that do not count": lambda rng, batch: _sealed(_put(batch, 57, bytes(4))),
-    "no record count": lambda rng, batch: _sealed(_put(batch, 57, struct.pack(">i", -1))),
-    "a codec that nobody knows": lambda rng, batch: _sealed(_put(batch, 22, b"\x05")),
-    "gzip without gzip": lambda rng, batch: _sealed(_put(batch, 22, bytes([GZIP]))),
-    "a record's length": lambda rng, batch: _sealed(_put(batch, 61, b"\xff\xff\xff\xff\x0f")),
-    "a negative length of a record": lambda rng, batch: _sealed(_put(batch, 61, b"\x01")),
-    "records cut off": lambda rng, batch: _sealed(
-        _put(
-            batch[: 61 + (len(batch) - 61) // 2], 8, struct.pack(">i", 49 + (len(batch) - 61) // 2)
-        )
-    ),
-    "zeros for records": lambda rng, batch: _sealed(_put(batch, 61, bytes(len(batch) - 61))),
-}
-
-
-def _sound(rng: random.Random) -> list[Batch]:
-    """Draw batches: several records each, gzipped ones, with a producer, markers, messages v1."""
-    batches: list[Batch] = []
-    offset = 0
-    for _ in range(rng.randrange(3, 9)):
-        count = rng.randrange(1, 5)
-        kind = rng.randrange(6)
-        records = [(TIME + k, b"k%d" % k, rng.randbytes(rng.randrange(80))) for k in range(count)]
-        if kind == 0:
-            count, data = 1, transaction_marker(offset, timestamp=TIME, producer_id=7)
-        elif kind == 1:
-            inner = [v1_message(k, TIME, b"k", b"v") for k in range(count)]
-            data = gzip_wrapper(inner, offset=offset + count - 1, timestamp=TIME)
-        else:
-            producer = 7 if kind == 2 else -1
-            codec = GZIP if kind == 3 else 0
-            headers = [("trace", b"1")] if kind == 4 else ()
-            data = v2_batch(offset, records, codec=codec, producer_id=producer, headers=headers)
-        batches.append((offset, offset + count, data))
-        offset += count
-    return batches
+from support.logs.spoilt_batches import FAULTS, TIME, put, sound_batches
+from support.logs.strategies import v2_batch
 
 
 def _scanned(folder: Path, data: bytes) -> tuple[SegmentScan, Path]:
@@ -106,7 +28,7 @@ def test_of_a_sound_segment_all_records_are_read(
     referee: Referee, tmp_path: Path, seed: int, draw: int
 ) -> None:
     rng = random.Random(seed + draw)
-    scan, log = _scanned(tmp_path, b"".join(data for _, _, data in _sound(rng)))
+    scan, log = _scanned(tmp_path, b"".join(data for _, _, data in sound_batches(rng)))
 
     kafka = referee.consume(log)
 
@@ -121,7 +43,7 @@ def test_the_batches_that_a_consumer_cannot_read_are_told(
 ) -> None:
     for draw in range(12):
         rng = random.Random(seed + draw)
-        batches = _sound(rng)
+        batches = sound_batches(rng)
         chosen = [at for at, (_, _, data) in enumerate(batches) if data[16] == 2]
         for at in rng.sample(chosen, min(len(chosen), 2)):
             first, behind, data = batches[at]
@@ -140,8 +62,8 @@ def test_the_batches_that_a_consumer_cannot_read_are_told(
 
 STRUCTURES: dict[str, Callable[[bytes], bytes]] = {
     "zeros": lambda batch: bytes(len(batch)),
-    "a length below the least": lambda batch: _put(batch, 8, struct.pack(">i", 5)),
-    "a negative length": lambda batch: _put(batch, 8, struct.pack(">i", -9)),
+    "a length below the least": lambda batch: put(batch, 8, struct.pack(">i", 5)),
+    "a negative length": lambda batch: put(batch, 8, struct.pack(">i", -9)),
 }
 
 
@@ -175,7 +97,7 @@ def test_a_magic_that_consumers_do_not_know_is_told(referee: Referee, tmp_path: 
 
 
 def test_batches_behind_a_greater_offset_are_passed_over(tmp_path: Path) -> None:
-    far = _put(v2_batch(1, [(TIME, b"b", b"2")]), 0, struct.pack(">q", 1 + 2**26))
+    far = put(v2_batch(1, [(TIME, b"b", b"2")]), 0, struct.pack(">q", 1 + 2**26))
     behind = v2_batch(2, [(TIME, b"c", b"3"), (TIME, b"d", b"4")]) + v2_batch(
         4, [(TIME, b"e", b"5")]
     )

@@ -112,6 +112,7 @@ def cleaner(
     *folders: FilePath,
     server_properties: FilePath | None = None,
     what_if: Mapping[str, object] | None = None,
+    check: str = "headers",
     now_ms: int | None = None,
 ) -> CleanerStands:
     """Say of each compacted log where it stands with the log cleaner, and why.
@@ -120,12 +121,14 @@ def cleaner(
         folders: all log directories of a node, or the folder above them.
         server_properties: the broker's, for what the metadata log does not set.
         what_if: settings as if all topics had them, by Kafka's keys.
+        check: what is read: headers, or records for what a pass would free.
         now_ms: the moment, in ms since 1970; by default the clock's.
 
     Raises:
-        UsageError: no folder, one that is not of this machine, or a setting that is none.
+        UsageError: no folder, one that is not of this machine, or a setting or check that is none.
         SourceError: a folder has no log directory below, or cannot be listed.
     """
+    one_of("check", check, "headers", "records")
     named = local_folders("cleaner", [str(folder) for folder in folders])
     file = path(server_properties)
     nodes = run_cleaner(
@@ -134,6 +137,7 @@ def cleaner(
             _moment(now_ms),
             {} if file is None else read_properties(file),
             parse_changes([f"{key}={value}" for key, value in (what_if or {}).items()]),
+            reads_records=check == "records",
         )
     )
     logs = list(chain.from_iterable(map(cleaner_report.rows_of, nodes)))

@@ -378,20 +378,31 @@ class Referee:
         return rewritten
 
     def clean_log(
-        self, directory: Path, *, first_dirty: int, now_ms: int, delete_retention_ms: int = 1000
-    ) -> int:
+        self,
+        directory: Path,
+        *,
+        first_dirty: int,
+        now_ms: int,
+        delete_retention_ms: int = 1000,
+        map_bytes: int = 1 << 20,
+        is_clean: bool = False,
+    ) -> Answer:
         """Let the log cleaner at a log once, from an offset up to the active segment.
 
-        Gives the offset up to which it is clean then.
+        ``is_clean``: the log is loaded as after a clean stop, so nothing of it is recovered.
+
+        Gives ``clean``, the offset up to which it is clean then, and the ``records``,
+        ``tombstones`` and ``markers`` that are left; or what it ``throws``.
         """
-        clean: int = self._ask(
+        return self._ask(
             "clean_log",
             dir=str(directory),
             first_dirty=first_dirty,
             now=now_ms,
             delete_retention_ms=delete_retention_ms,
-        )["clean"]
-        return clean
+            map_bytes=map_bytes,
+            is_clean=is_clean,
+        )
 
     def pick_logs_to_clean(self, directory: Path, *, seed: int, logs: int, now_ms: int) -> Answer:
         """Draw compacted logs into a log directory, and have the cleaner's manager choose.

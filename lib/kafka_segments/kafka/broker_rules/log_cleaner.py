@@ -28,6 +28,7 @@ class CleanerConfig(NamedTuple):
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = _MAX_INT64
+    delete_retention_ms: int = 86_400_000
 
     @property
     def needs_timestamps(self) -> bool:
@@ -99,6 +100,7 @@ class Cleanable(NamedTuple):
         first_dirty: The offset from which on it is dirty.
         until: The offset that the cleaner does not go beyond.
         bound: Why.
+        end: The first offset of the segment with that one: it cleans whole segments.
         clean_bytes: Of the segments that begin before the first dirty offset.
         cleanable_bytes: Of those from there on that can be cleaned.
         dirty_bytes: Of all those that begin there or later, or have dirty offsets.
@@ -109,6 +111,7 @@ class Cleanable(NamedTuple):
     first_dirty: int
     until: int
     bound: Bound
+    end: int
     clean_bytes: int
     cleanable_bytes: int
     dirty_bytes: int
@@ -154,9 +157,10 @@ def cleanable(log: CleanedLog, config: CleanerConfig, *, now_ms: int) -> Cleanab
         first_dirty,
         until,
         bound,
+        end,
         sum(one.size_bytes for one in segments if one.base_offset < first_dirty),
-        sum(one.size_bytes for one in _between(segments, min(first_dirty, end), end)),
-        sum(one.size_bytes for one in _between(segments, first_dirty, _MAX_INT64)),
+        sum(one.size_bytes for one in segments_between(segments, min(first_dirty, end), end)),
+        sum(one.size_bytes for one in segments_between(segments, first_dirty, _MAX_INT64)),
         _overdue_ms(dirty, config, now_ms),
     )
 
@@ -171,7 +175,9 @@ def _first_dirty(log: CleanedLog) -> tuple[Checkpoint, int]:
     return Checkpoint.SOUND, log.checkpoint
 
 
-def _between(segments: Sequence[CleanedSegment], start: int, end: int) -> Sequence[CleanedSegment]:
+def segments_between(
+    segments: Sequence[CleanedSegment], start: int, end: int
+) -> Sequence[CleanedSegment]:
     """Return the segments from that of an offset on, up to those that begin before another."""
     if start == end:
         return ()
@@ -181,7 +187,7 @@ def _between(segments: Sequence[CleanedSegment], start: int, end: int) -> Sequen
 
 def _inactive_from(segments: Sequence[CleanedSegment], start: int) -> Sequence[CleanedSegment]:
     active = segments[-1].base_offset
-    return () if start > active else _between(segments, start, active)
+    return () if start > active else segments_between(segments, start, active)
 
 
 def _first_young(dirty: Iterable[CleanedSegment], since_ms: int) -> int | None:

@@ -7,6 +7,7 @@ import click
 
 from kafka_segments.console.local_folders import directory_options, local_folders
 from kafka_segments.console.options import ExitStatus, run_with
+from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
@@ -26,6 +27,14 @@ from kafka_segments.console.strict_options import Command
         help="As if all topics had this setting, such as min.cleanable.dirty.ratio=0.1;"
         " repeatable.",
     ),
+    click.option(
+        "--check",
+        type=click.Choice(["headers", "records"]),
+        default="headers",
+        show_default=True,
+        help="records: read all that a pass would read, and say what it frees, or where the"
+        " cleaner throws; headers: what the broker looks at when it chooses a log.",
+    ),
 )
 def cleaner(**options: Any) -> None:
     """Say of each compacted log where it stands with the log cleaner, and why.
@@ -44,6 +53,7 @@ def _cleaner(
     sources: tuple[str, ...],
     server_properties: Path | None,
     changes: tuple[str, ...],
+    check: str,
     now_ms: int,
     output: str,
     **_: Any,
@@ -61,6 +71,9 @@ def _cleaner(
         now_ms=now_ms,
         properties={} if server_properties is None else read_properties(server_properties),
         what_if=parse_changes(changes),
+        reads_records=check == "records",
     )
-    found = print_cleaner(run_cleaner(options), output)
+    with progress(None) as work:
+        nodes = run_cleaner(options, work=work)
+    found = print_cleaner(nodes, output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig
+from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of_a_pass
 
 Values = Mapping[str, str]
 POLICY = "cleanup.policy"
@@ -14,6 +14,7 @@ _BROKER_KEYS = {
     "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
     "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
     "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
 }
 """Of a topic's keys, those of its broker that hold where the topic has none."""
 _NODE_DEFAULTS: dict[str, Any] = {
@@ -21,6 +22,7 @@ _NODE_DEFAULTS: dict[str, Any] = {
     "log.cleaner.dedupe.buffer.size": "134217728",
     "log.cleaner.threads": "1",
     "log.cleaner.io.buffer.load.factor": "0.9",
+    "producer.id.expiration.ms": "86400000",
 }
 KEYS = (*_BROKER_KEYS, *_NODE_DEFAULTS)
 
@@ -32,6 +34,12 @@ class NodeConfig(NamedTuple):
     dedupe_buffer_bytes: int
     threads: int
     load_factor: float
+    producer_expiration_ms: int
+
+    @property
+    def keys_of_a_pass(self) -> int:
+        """How many keys a thread holds."""
+        return keys_of_a_pass(self.dedupe_buffer_bytes, self.threads, self.load_factor)
 
 
 class Levels(NamedTuple):
@@ -73,6 +81,7 @@ def cleaner_config(levels: Levels, topic: Values) -> CleanerConfig:
         "min.cleanable.dirty.ratio": float,
         "min.compaction.lag.ms": int,
         "max.compaction.lag.ms": int,
+        "delete.retention.ms": int,
     }
     values = {}
     for key, kind in kinds.items():
@@ -88,12 +97,13 @@ def node_config(levels: Levels) -> NodeConfig:
     Raises:
         UsageError: one is no number.
     """
-    buffer, threads, factor = list(_NODE_DEFAULTS)[1:]
+    buffer, threads, factor, expiration = list(_NODE_DEFAULTS)[1:]
     return NodeConfig(
         levels.of_node(_ENABLE).strip().lower() != "false",
         _number(buffer, levels.of_node(buffer), int),
         _number(threads, levels.of_node(threads), int),
         _number(factor, levels.of_node(factor), float),
+        _number(expiration, levels.of_node(expiration), int),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass
 from kafka_segments.kafka.broker_rules.log_cleaner import (
     Bound,
     Checkpoint,
@@ -34,6 +35,7 @@ class Stand(StrEnum):
     HIGH_WATERMARK = "held by the high watermark"
     YOUNG = "too young"
     STOPPED = "the cleaner does not run"
+    THROWS = "the cleaner gives it up"
     NOT_KNOWN = "not known"
 
 
@@ -43,16 +45,26 @@ _HELD = {
     Bound.HIGH_WATERMARK: Stand.HIGH_WATERMARK,
     Bound.YOUNG: Stand.YOUNG,
 }
-FOR_A_PERSON = (Stand.TRANSACTION, Stand.HIGH_WATERMARK, Stand.STOPPED, Stand.NOT_KNOWN)
+FOR_A_PERSON = (
+    Stand.STOPPED,
+    Stand.THROWS,
+    Stand.TRANSACTION,
+    Stand.HIGH_WATERMARK,
+    Stand.NOT_KNOWN,
+)
 """Stands that do not pass by themselves, or of which that is not known."""
 
 
 class LogFacts(NamedTuple):
-    """A log, and the settings that it is cleaned by. ``log`` None: ``unknown`` says why."""
+    """A log, and the settings that it is cleaned by. ``log`` None: ``unknown`` says why.
+
+    ``foretold``: what a pass would make of it; None: that was not asked, or there is none.
+    """
 
     log: CleanedLog | None
     config: CleanerConfig
     unknown: str = ""
+    foretold: LogPass | None = None
 
 
 class LogStand(NamedTuple):
@@ -68,6 +80,13 @@ class LogStand(NamedTuple):
     log: CleanedLog | None = None
     found: Cleanable | None = None
     most_passes: int | None = None
+    foretold: LogPass | None = None
+
+    @property
+    def is_finding(self) -> bool:
+        """Tell whether it is for a person, or something of it is not known."""
+        unknown = self.foretold is not None and self.foretold.unknown
+        return self.stand in FOR_A_PERSON or bool(unknown)
 
 
 def decide_stands(
@@ -104,8 +123,11 @@ def _stand(
     if found is None or facts.log is None:
         return LogStand(Stand.NOT_KNOWN, facts.unknown, facts.config)
     one, config = found
+    foretold = facts.foretold
     if stopped is not None:
         stand, why = Stand.STOPPED, stopped
+    elif foretold is not None and foretold.throws:
+        stand, why = Stand.THROWS, foretold.throws
     elif key in chosen:
         stand = Stand.NEXT
         others = len(chosen) - 1
@@ -113,8 +135,9 @@ def _stand(
     else:
         stand, why = _why(facts.log, one, config)
     passes = -(-(one.until - one.first_dirty) // max(keys, 1)) if one.cleanable_bytes else 0
-    told = "; ".join(filter(None, (why, *_notes(facts.log, one))))
-    return LogStand(stand, told, config, facts.log, one, passes)
+    notes = (*_notes(facts.log, one), *_foretold_notes(one, foretold))
+    told = "; ".join(filter(None, (why, *notes)))
+    return LogStand(stand, told, config, facts.log, one, passes, foretold)
 
 
 def _why(log: CleanedLog, one: Cleanable, config: CleanerConfig) -> tuple[Stand, str]:
@@ -145,6 +168,19 @@ def _notes(log: CleanedLog, one: Cleanable) -> tuple[str, ...]:
         notes.append(f"{what}: it begins at the log's start again")
     if one.overdue_ms:
         notes.append(f"max.compaction.lag.ms has passed by {_span(one.overdue_ms)}")
+    return tuple(notes)
+
+
+def _foretold_notes(one: Cleanable, foretold: LogPass | None) -> tuple[str, ...]:
+    if foretold is None:
+        return ()
+    if foretold.unknown:
+        return (f"what a pass frees is not known: {foretold.unknown}",)
+    notes, counts, until = [], foretold.counts, foretold.clean_until
+    if until is not None and until < one.end:
+        notes.append(f"a pass ends at offset {until}, where its keys fill the buffer")
+    if counts is not None and counts.null_keys:
+        notes.append(f"{counts.null_keys} records have no key: they go")
     return tuple(notes)
 
 

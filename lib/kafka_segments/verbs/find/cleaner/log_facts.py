@@ -73,7 +73,7 @@ def read_log(
         )
     start = min(max(noted.get("log_start_offset", 0), bases[0]), end)
     watermark = max(min(noted.get("high_watermark", end), end), start)
-    reader = _LogReader(here, bases, sizes)
+    reader = LogReader(here, bases, sizes)
     segments = [
         CleanedSegment(
             base,
@@ -87,7 +87,7 @@ def read_log(
     return CleanedLog(segments, start, end, watermark, unstable, noted.get("cleaner_offset"))
 
 
-class _LogReader:
+class LogReader:
     """Reads of a log what only its bytes tell."""
 
     def __init__(self, folder: Place, bases: Sequence[int], sizes: Mapping[str, int]) -> None:
@@ -98,7 +98,7 @@ class _LogReader:
         """Return a segment's greatest timestamp, else when its file was written; active: None."""
         if base == self._bases[-1]:
             return None
-        with self._opened(base) as (read_into, size):
+        with self.opened(base) as (read_into, size):
             found = self._recoverer.recover(read_into, size_bytes=size, base_offset=base)
         if found.max_timestamp >= 0:
             return found.max_timestamp
@@ -106,7 +106,7 @@ class _LogReader:
 
     def first_batch_timestamp(self, base: int) -> int | None:
         """Return the greatest timestamp of a segment's first batch; None: it has no batch."""
-        with self._opened(base) as (read_into, size):
+        with self.opened(base) as (read_into, size):
             batches = next(iter(headers(read_into, 0, size)), None) if size else None
         return None if batches is None else int(batches[wire.BATCH_MAX_TIMESTAMP, 0])
 
@@ -116,13 +116,25 @@ class _LogReader:
         Of those that begin in the active segment, which is not cleaned, that is not asked.
         """
         offset, state = self._snapshot(watermark)
-        if offset == watermark or (offset >= self._bases[-1] and not state.open):
-            return self._unstable(state, start)
+        if offset < self._bases[-1] or state.open:
+            state = self._replayed(state, offset, watermark)
+        found = state.first_unstable_offset()
+        return None if found is None else max(found, start)
+
+    def producers(self, end: int) -> ProducerState:
+        """Return what producers have sent up to an offset."""
+        offset, state = self._snapshot(end)
+        return self._replayed(state, offset, end)
+
+    def _replayed(self, state: ProducerState, offset: int, watermark: int) -> ProducerState:
+        """Add what is between two offsets to a state."""
+        if offset == watermark:
+            return state
         read = [base for base in self._bases if base < watermark and self._end_of(base) > offset]
         if sum(self._sizes[file_name(base, LOG_SUFFIX)] for base in read) > _MOST_REREAD_BYTES:
             raise NotKnownError("no snapshot of its producers is near its end: see `audit`")
         for base in read:
-            with self._opened(base) as (read_into, size):
+            with self.opened(base) as (read_into, size):
                 try:
                     summary = producers_between(
                         self._recoverer,
@@ -135,11 +147,7 @@ class _LogReader:
                     state.apply(summary)
                 except InvalidTransactionError as error:
                     raise NotKnownError(f"segment {base}: {error}") from None
-        return self._unstable(state, start)
-
-    def _unstable(self, state: ProducerState, start: int) -> int | None:
-        found = state.first_unstable_offset()
-        return None if found is None else max(found, start)
+        return state
 
     def _end_of(self, base: int) -> int:
         later = self._bases[self._bases.index(base) + 1 :]
@@ -158,6 +166,7 @@ class _LogReader:
         return self._bases[0], ProducerState()
 
     @contextmanager
-    def _opened(self, base: int) -> Iterator[tuple[ReadInto, int]]:
+    def opened(self, base: int) -> Iterator[tuple[ReadInto, int]]:
+        """Open a segment; give how its bytes are read, and how many there are."""
         with open_segment(self._folder.child(file_name(base, LOG_SUFFIX))) as opened:
             yield opened.read_into, opened.size_bytes

@@ -6,6 +6,7 @@ from typing import Any
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
 from kafka_segments.console.table_form import made_table, print_table
+from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass, PassCounts
 from kafka_segments.kafka.wire.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
 from kafka_segments.verbs.find.cleaner.run import NodeStands
@@ -29,8 +30,7 @@ def print_cleaner(nodes: Sequence[NodeStands], output: str) -> int:
 def count_findings(nodes: Sequence[NodeStands]) -> int:
     """Return how many logs and lines are for a person."""
     return sum(
-        len(node.not_known) + sum(one.stand in FOR_A_PERSON for one in node.stands.values())
-        for node in nodes
+        len(node.not_known) + sum(one.is_finding for one in node.stands.values()) for node in nodes
     )
 
 
@@ -60,8 +60,42 @@ def rows_of(node: NodeStands) -> Iterator[dict[str, Any]]:
             "dirty_ratio": None if found is None else round(found.ratio, 6),
             "overdue_ms": None if found is None else found.overdue_ms,
             "most_passes": one.most_passes,
+            **_foretold_columns(one.foretold),
             **config._asdict(),
         }
+
+
+def _foretold_columns(foretold: LogPass | None) -> dict[str, Any]:
+    """Return what a pass would make of a log; None: not asked, none is made, or not known."""
+    counts = None if foretold is None else foretold.counts
+    columns: dict[str, Any] = {
+        "pass_clean_until": None if foretold is None else foretold.clean_until,
+        "pass_freed_bytes": _freed(counts),
+        "pass_estimated_bytes": None,
+        "pass_records_removed": None,
+        "pass_records_kept": None,
+        "pass_null_keys": None,
+        "pass_tombstones_kept": None,
+        "pass_markers_removed": None,
+        "pass_markers_kept": None,
+        "pass_next_horizon_ms": None,
+    }
+    if counts is not None:
+        columns |= {
+            "pass_estimated_bytes": counts.estimated_bytes,
+            "pass_records_removed": counts.records_before - counts.records_after,
+            "pass_records_kept": counts.records_after,
+            "pass_null_keys": counts.null_keys,
+            "pass_tombstones_kept": counts.tombstones_after,
+            "pass_markers_removed": counts.markers_before - counts.markers_after,
+            "pass_markers_kept": counts.markers_after,
+            "pass_next_horizon_ms": counts.next_horizon_ms,
+        }
+    return columns
+
+
+def _freed(counts: PassCounts | None) -> int | None:
+    return None if counts is None else counts.bytes_before - counts.bytes_after
 
 
 def _print_node(node: NodeStands) -> None:
@@ -69,12 +103,13 @@ def _print_node(node: NodeStands) -> None:
     print_text(f"{told}: {len(node.stands)} compacted logs")
     if node.stopped is not None:
         print_text(f"  the cleaner does not run: {node.stopped}")
+    frees = ("frees>",) if any(one.foretold for one in node.stands.values()) else ()
     table = made_table(
-        "log", "stand", "ratio>", "above>", "clean>", "cleanable>", "dirty>", "from>", "why"
+        "log", "stand", "ratio>", "above>", "clean>", "cleanable>", *frees, "dirty>", "from>", "why"
     )
     ordered = sorted(node.stands.items(), key=_urgency)
     for (_, folder), one in ordered[:MOST_ROWS_SHOWN]:
-        table.add_row(*map(cell, _cells(folder, one)))
+        table.add_row(*map(cell, _cells(folder, one, has_frees=bool(frees))))
     console().print()
     print_table(table, len(ordered))
     console().print()
@@ -85,10 +120,10 @@ def _urgency(found: tuple[LogKey, LogStand]) -> tuple[int, float, LogKey]:
     return _ORDER[one.stand], 0.0 if one.found is None else -one.found.ratio, key
 
 
-def _cells(folder: str, one: LogStand) -> tuple[str, ...]:
+def _cells(folder: str, one: LogStand, *, has_frees: bool) -> tuple[str, ...]:
     found = one.found
     if found is None:
-        return folder, one.stand.value, *("-",) * 6, one.why
+        return folder, one.stand.value, *("-",) * (7 if has_frees else 6), one.why
     return (
         folder,
         one.stand.value,
@@ -96,7 +131,20 @@ def _cells(folder: str, one: LogStand) -> tuple[str, ...]:
         f"{one.config.min_cleanable_dirty_ratio:g}",
         size_text(found.clean_bytes),
         size_text(found.cleanable_bytes),
+        *((_freed_text(one),) if has_frees else ()),
         size_text(found.dirty_bytes),
         str(found.first_dirty),
         one.why,
     )
+
+
+def _freed_text(one: LogStand) -> str:
+    """Return what a pass frees, as far as that is known."""
+    if one.foretold is None:
+        return "-"
+    freed = _freed(one.foretold.counts)
+    if freed is None:
+        return "nothing" if one.foretold.throws else "not known"
+    counts = one.foretold.counts
+    about = "about " if counts is not None and counts.estimated_bytes else ""
+    return about + (size_text(freed) if freed >= 0 else f"-{size_text(-freed)}")

@@ -1,10 +1,12 @@
 """Say of each compacted log of a node where it stands with the cleaner, from its directories."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kafka_segments.errors import (
     CorruptTextError,
@@ -14,9 +16,10 @@ from kafka_segments.errors import (
     UsageError,
 )
 from kafka_segments.files.folders.source_folder import entries_of
-from kafka_segments.files.storage.files import first_line
+from kafka_segments.files.storage.files import first_line, place
+from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
-from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of_a_pass
+from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, cleanable
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
 from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
@@ -36,6 +39,7 @@ from kafka_segments.verbs.change.recovery.forecast.start_reader import (
 )
 from kafka_segments.verbs.find.cleaner.configs import (
     Levels,
+    NodeConfig,
     Values,
     cleaner_config,
     is_compacted,
@@ -43,6 +47,10 @@ from kafka_segments.verbs.find.cleaner.configs import (
 )
 from kafka_segments.verbs.find.cleaner.decide import LogFacts, LogKey, LogStand, decide_stands
 from kafka_segments.verbs.find.cleaner.log_facts import NotKnownError, read_log
+from kafka_segments.verbs.find.cleaner.pass_reading import read_pass
+
+if TYPE_CHECKING:
+    from kafka_segments.console.bar import ReadProgress
 
 _READERS = 8
 _ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError, NotKnownError)
@@ -53,12 +61,14 @@ class CleanerOptions:
     """What is looked at: URIs of log directories, the moment in ms since 1970, and settings.
 
     ``properties``: those of server.properties. ``what_if``: over all others, by Kafka's keys.
+    ``reads_records``: all that a pass would read is read, and so what it frees.
     """
 
     sources: tuple[str, ...]
     now_ms: int
     properties: Values = field(default_factory=dict)
     what_if: Values = field(default_factory=dict)
+    reads_records: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,10 @@ class NodeStands:
     not_known: tuple[str, ...]
 
 
-def run_cleaner(options: CleanerOptions) -> list[NodeStands]:
+def run_cleaner(options: CleanerOptions, *, work: "ReadProgress | None" = None) -> list[NodeStands]:
     """Say where the compacted logs of nodes stand; nothing is written.
+
+    ``work`` is told what is read of logs whose passes are foretold.
 
     Raises:
         SourceError: a source has no log directory below, or cannot be listed.
@@ -97,7 +109,7 @@ def run_cleaner(options: CleanerOptions) -> list[NodeStands]:
     for group in group_nodes(dirs):
         uris = tuple(f"{one.uri}:" for one in group)
         own = tuple(line for line in unread if line.startswith(uris))
-        nodes.append(_node(group, folders, options, own))
+        nodes.append(_node(group, folders, options, own, work))
     return nodes
 
 
@@ -106,6 +118,7 @@ def _node(
     folders: Mapping[str, Sequence[str]],
     options: CleanerOptions,
     unread: tuple[str, ...],
+    work: "ReadProgress | None",
 ) -> NodeStands:
     identities = [check_meta(one.meta.value) for one in dirs if one.meta.value]
     known = next((one for one in identities if isinstance(one, Identity)), None)
@@ -116,6 +129,8 @@ def _node(
     stopped = None if node.is_enabled else "log.cleaner.enable is false"
     stopped = stopped or _stopped_by_checkpoints(dirs)
     facts, unsure = _facts(dirs, folders, levels, metadata.facts)
+    if options.reads_records:
+        facts = _with_passes(facts, node, options.now_ms, work)
     not_known = list(unread)
     if metadata.facts is None:
         why = (
@@ -124,13 +139,14 @@ def _node(
         not_known.append(f"topics' settings are not known: {why}; those of server.properties hold")
     if unsure:
         not_known.append(f"whether {unsure} logs are compacted is not known")
-    keys = keys_of_a_pass(node.dedupe_buffer_bytes, node.threads, node.load_factor)
     return NodeStands(
         (known.cluster_id if known else None) or "",
         -1 if node_id is None else node_id,
         tuple(one.uri for one in dirs),
         stopped,
-        decide_stands(facts, now_ms=options.now_ms, stopped=stopped, keys_of_a_pass=keys),
+        decide_stands(
+            facts, now_ms=options.now_ms, stopped=stopped, keys_of_a_pass=node.keys_of_a_pass
+        ),
         tuple(not_known),
     )
 
@@ -195,6 +211,35 @@ def _read(asked: tuple[StartDir, str, dict[str, int], CleanerConfig]) -> LogFact
         return LogFacts(read_log(one.uri, name, entries_of(one.uri, name), noted, config), config)
     except _ERRORS as error:
         return LogFacts(None, config, first_line(error))
+
+
+def _with_passes(
+    facts: Mapping[LogKey, LogFacts], node: NodeConfig, now_ms: int, work: "ReadProgress | None"
+) -> dict[LogKey, LogFacts]:
+    """Read what a pass would read of each log that can be cleaned, and say what it makes of it."""
+
+    def read(key: LogKey) -> LogFacts:
+        log, config = facts[key].log, facts[key].config
+        if log is None:
+            return facts[key]
+        found = cleanable(log, config, now_ms=now_ms)
+        if not found.cleanable_bytes:
+            return facts[key]
+        uri, folder = key
+        try:
+            here, entries = place(uri).child(folder), entries_of(uri, folder)
+            foretold = read_pass(here, entries, log, found, config, node, now_ms=now_ms)
+        except _ERRORS as error:
+            foretold = LogPass(unknown=first_line(error))
+        if work is not None:
+            work.has_read(found.clean_bytes + found.cleanable_bytes)
+        return facts[key]._replace(foretold=foretold)
+
+    if work is not None:
+        logs = [one.log for one in facts.values() if one.log is not None]
+        work.reads_here(sum(segment.size_bytes for log in logs for segment in log.segments))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return dict(zip(facts, pool.map(read, facts), strict=True))
 
 
 def read_properties(file: Path) -> Values:
