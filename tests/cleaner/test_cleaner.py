@@ -9,13 +9,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
+from kafka_segments.console.output import utc
 from kafka_segments.kafka.broker_rules.log_cleaner import (
     CleanedLog,
     CleanedSegment,
     CleanerConfig,
     keys_of_a_pass,
 )
-from kafka_segments.verbs.find.cleaner.decide import LogFacts, Stand, decide_stands
+from kafka_segments.verbs.find.cleaner.configs import Levels, policy_of
+from kafka_segments.verbs.find.cleaner.decide import LogFacts, Policy, Stand, decide_stands
 
 CHECKPOINT = "cleaner-offset-checkpoint"
 KEY = ("/d", "t-0")
@@ -223,6 +225,56 @@ def test_what_a_pass_frees_is_told_where_records_are_read(node: Path) -> None:
     assert (row["pass_records_removed"], row["pass_records_kept"]) == (0, 29)
     assert "61 bytes" in _cleaner(*words).output
     assert _rows(node)["__consumer_offsets-0"]["pass_freed_bytes"] is None
+
+
+def test_one_log_is_told_in_words(node: Path) -> None:
+    (node / "a" / CHECKPOINT).unlink()
+
+    done = _cleaner(node, "--log", "__consumer_offsets-0", "--check", "records", "--now-ms", 2**41)
+
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"__consumer_offsets-0 in {node}/a: cleaned next"
+    assert "  policy: cleanup.policy=compact" in lines
+    assert "  ratio: 1.000, 3.5 KiB of 3.5 KiB; it is cleaned above 0.5" in done.stdout
+    assert "  a pass now: 61 of 3635 bytes go, 0 of 29 records, 1 of 2 markers" in done.stdout
+
+
+def test_when_its_policy_was_set_is_told_by_the_metadata_log(node: Path) -> None:
+    assert _rows(node)["clicks-0"]["cleanup_policy_set_at"] is None  # its checkpoint has it
+    for checkpoint in node.rglob("*.checkpoint"):
+        checkpoint.unlink()
+
+    set_at = _rows(node)["clicks-0"]["cleanup_policy_set_at"]
+
+    assert set_at > 0
+    told = f"  policy: cleanup.policy=compact, set {utc(set_at)}"
+    assert told in _cleaner(node, "--log", "clicks-0").stdout.splitlines()
+
+
+def test_with_another_segment_ms_the_active_segment_counts_as_rolled(node: Path) -> None:
+    words = (node, "--what-if", "segment.ms=1", "--check", "records")
+    before, row = _rows(node)["__consumer_offsets-0"], _rows(*words)["__consumer_offsets-0"]
+
+    assert before["cleanable_bytes"] == 0
+    assert row["until_offset"] == row["end_offset"] == row["pass_clean_until"]
+    assert row["cleanable_bytes"] == before["dirty_bytes"] == row["dirty_bytes"]
+    assert row["pass_records_removed"] > 0
+    assert _rows(node, "--what-if", f"segment.ms={2**50}")["__consumer_offsets-0"] == {**before}
+
+
+def test_a_log_that_is_none_is_refused_with_the_nearest(node: Path) -> None:
+    done = _cleaner(node, "--log", "__consumer_offset-0")
+
+    assert done.exit_code == 2
+    assert "nearest: __consumer_offsets-0" in done.output
+
+
+def test_only_a_topics_own_policy_has_a_time() -> None:
+    levels = Levels({}, ())
+    assert policy_of(levels, {"cleanup.policy": "compact"}, 7) == Policy("compact", 7)
+    assert policy_of(levels, {}, 7) is None
+    changed = Levels({"cleanup.policy": "compact"}, ())
+    assert policy_of(changed, {"cleanup.policy": "delete"}, 7) == Policy("compact")
 
 
 def test_a_log_at_which_the_cleaner_throws_is_for_a_person(node: Path) -> None:

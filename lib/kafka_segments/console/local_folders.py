@@ -1,6 +1,7 @@
 """The folders of this machine that a verb is given by their names alone."""
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -16,7 +17,10 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import complete_folder
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.kafka.wire.names import parse_partition_folder
+from kafka_segments.kafka.wire.plain_text import first_of
 
+_MOST_NAMED = 5
 _folders_argument = click.argument(
     "folders", nargs=-1, metavar="DIR…", shell_complete=complete_folder
 )
@@ -57,3 +61,24 @@ def local_folders(verb: str, named: Sequence[str]) -> tuple[str, ...]:
         if found.count(path) > 1:
             raise UsageError(f"{path} is named {found.count(path)} times: once is enough")
     return found
+
+
+def nearest_names(name: str, names: Iterable[str]) -> str:
+    """Return in words which names are there: those nearest to one, else the first."""
+    there = sorted(set(names))
+    close = difflib.get_close_matches(name, there, _MOST_NAMED)
+    if close:
+        return f"nearest: {', '.join(close)}"
+    return f"there are: {first_of(there, _MOST_NAMED)}" if there else "there is none"
+
+
+def log_name(option: str, text: str) -> tuple[str, int]:
+    """Return the topic and the partition of a log's name.
+
+    Raises:
+        UsageError: it is none.
+    """
+    folder = parse_partition_folder(text)
+    if folder is None:
+        raise UsageError(f"{option} {text}: topic-partition expected, such as orders-0")
+    return folder.topic, folder.partition

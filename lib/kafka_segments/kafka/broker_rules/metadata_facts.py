@@ -42,6 +42,8 @@ class MetadataFacts:
         configs: Settings of topics, by their names.
         broker_configs: Settings of brokers, by their ids; by an empty text those of all.
         directory_ids: The log directories that each node registered.
+        config_set_at: When a setting of a topic was set last, or removed, in ms, by the topic's
+            name and the key; what a checkpoint has is not there.
     """
 
     partitions: Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[str, ...]]] = field(
@@ -51,6 +53,7 @@ class MetadataFacts:
     configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     directory_ids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    config_set_at: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def replica(self, topic_id: str, partition: int, node_id: int) -> AssignedReplica | None:
         """Return the replica of a partition on a node; None: it has none there."""

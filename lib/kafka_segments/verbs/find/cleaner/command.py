@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.local_folders import directory_options, local_folders
+from kafka_segments.console.local_folders import directory_options, local_folders, log_name
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
@@ -26,6 +26,13 @@ from kafka_segments.console.strict_options import Command
         metavar="KEY=VALUE",
         help="As if all topics had this setting, such as min.cleanable.dirty.ratio=0.1;"
         " repeatable.",
+    ),
+    click.option(
+        "--log",
+        "logs",
+        multiple=True,
+        metavar="TOPIC-PARTITION",
+        help="This log alone, in words, with what its state follows from; repeatable.",
     ),
     click.option(
         "--check",
@@ -53,6 +60,7 @@ def _cleaner(
     sources: tuple[str, ...],
     server_properties: Path | None,
     changes: tuple[str, ...],
+    logs: tuple[str, ...],
     check: str,
     now_ms: int,
     output: str,
@@ -72,8 +80,9 @@ def _cleaner(
         properties={} if server_properties is None else read_properties(server_properties),
         what_if=parse_changes(changes),
         reads_records=check == "records",
+        logs=tuple(log_name("--log", log) for log in logs),
     )
     with progress(None) as work:
         nodes = run_cleaner(options, work=work)
-    found = print_cleaner(nodes, output)
+    found = print_cleaner(nodes, output, in_words=bool(logs))
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of_a_pass
+from kafka_segments.verbs.find.cleaner.decide import Policy
 
 Values = Mapping[str, str]
 POLICY = "cleanup.policy"
@@ -24,7 +25,8 @@ _NODE_DEFAULTS: dict[str, Any] = {
     "log.cleaner.io.buffer.load.factor": "0.9",
     "producer.id.expiration.ms": "86400000",
 }
-KEYS = (*_BROKER_KEYS, *_NODE_DEFAULTS)
+_SEGMENT_MS = "segment.ms"
+KEYS = (*_BROKER_KEYS, *_NODE_DEFAULTS, _SEGMENT_MS)
 
 
 class NodeConfig(NamedTuple):
@@ -65,10 +67,14 @@ class Levels(NamedTuple):
         return str(_NODE_DEFAULTS[key]) if value is None else value
 
 
-def is_compacted(levels: Levels, topic: Values) -> bool | None:
-    """Tell whether a topic is compacted; None: no level says so, and the default is `delete`."""
-    policy = levels.of_topic(POLICY, topic)
-    return None if policy is None else "compact" in policy.split(",")
+def policy_of(levels: Levels, topic: Values, set_at: int | None) -> Policy | None:
+    """Return a topic's policy; None: no level says so, and the default is `delete`.
+
+    ``set_at``: when the topic's own was set, in ms; None: not known.
+    """
+    value = levels.of_topic(POLICY, topic)
+    is_own = POLICY in topic and POLICY not in levels.what_if
+    return None if value is None else Policy(value, set_at if is_own else None)
 
 
 def cleaner_config(levels: Levels, topic: Values) -> CleanerConfig:
@@ -89,6 +95,18 @@ def cleaner_config(levels: Levels, topic: Values) -> CleanerConfig:
         if text is not None:
             values[key.replace(".", "_")] = _number(key, text, kind)
     return CleanerConfig(**values)
+
+
+def rolls_before_ms(changes: Values, *, now_ms: int) -> int | None:
+    """Return before which moment segments that still grow must have begun to count as rolled.
+
+    None: no other ``segment.ms`` is asked for, and those that grow are the active ones.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    text = changes.get(_SEGMENT_MS)
+    return None if text is None else now_ms - int(_number(_SEGMENT_MS, text, int))
 
 
 def node_config(levels: Levels) -> NodeConfig:

@@ -55,15 +55,24 @@ FOR_A_PERSON = (
 """Stands that do not pass by themselves, or of which that is not known."""
 
 
+class Policy(NamedTuple):
+    """A log's ``cleanup.policy``; ``set_at`` in ms: when its topic got it, None: not known."""
+
+    value: str
+    set_at: int | None = None
+
+
 class LogFacts(NamedTuple):
     """A log, and the settings that it is cleaned by. ``log`` None: ``unknown`` says why.
 
+    ``policy`` None: it counts as compacted by its name, or by an entry in a checkpoint.
     ``foretold``: what a pass would make of it; None: that was not asked, or there is none.
     """
 
     log: CleanedLog | None
     config: CleanerConfig
     unknown: str = ""
+    policy: Policy | None = None
     foretold: LogPass | None = None
 
 
@@ -80,6 +89,7 @@ class LogStand(NamedTuple):
     log: CleanedLog | None = None
     found: Cleanable | None = None
     most_passes: int | None = None
+    policy: Policy | None = None
     foretold: LogPass | None = None
 
     @property
@@ -121,7 +131,7 @@ def _stand(
     keys: int,
 ) -> LogStand:
     if found is None or facts.log is None:
-        return LogStand(Stand.NOT_KNOWN, facts.unknown, facts.config)
+        return LogStand(Stand.NOT_KNOWN, facts.unknown, facts.config, policy=facts.policy)
     one, config = found
     foretold = facts.foretold
     if stopped is not None:
@@ -137,7 +147,7 @@ def _stand(
     passes = -(-(one.until - one.first_dirty) // max(keys, 1)) if one.cleanable_bytes else 0
     notes = (*_notes(facts.log, one), *_foretold_notes(one, foretold))
     told = "; ".join(filter(None, (why, *notes)))
-    return LogStand(stand, told, config, facts.log, one, passes, foretold)
+    return LogStand(stand, told, config, facts.log, one, passes, facts.policy, foretold)
 
 
 def _why(log: CleanedLog, one: Cleanable, config: CleanerConfig) -> tuple[Stand, str]:

@@ -43,6 +43,8 @@ def read_log(
     entries: Sequence[FileEntry],
     noted: Mapping[str, int],
     config: CleanerConfig,
+    *,
+    rolls_before_ms: int | None = None,
 ) -> CleanedLog:
     """Read what the cleaner goes by.
 
@@ -53,6 +55,7 @@ def read_log(
         noted: what its log directory's checkpoints have of it: ``log_start_offset``,
             ``high_watermark``, ``cleaner_offset``.
         config: what of it is needed depends on its settings.
+        rolls_before_ms: as if the active segment had been rolled if it began before a moment.
 
     Raises:
         NotKnownError: it has no segment, or its end or its open transactions cannot be told.
@@ -74,15 +77,20 @@ def read_log(
     start = min(max(noted.get("log_start_offset", 0), bases[0]), end)
     watermark = max(min(noted.get("high_watermark", end), end), start)
     reader = LogReader(here, bases, sizes)
+    is_rolled = rolls_before_ms is not None and reader.begins_before(bases[-1], rolls_before_ms)
+    active = end if is_rolled else bases[-1]
     segments = [
         CleanedSegment(
             base,
             sizes[file_name(base, LOG_SUFFIX)],
-            reader.largest_timestamp(base, files) if config.needs_timestamps else None,
+            reader.largest_timestamp(base, files)
+            if config.needs_timestamps and base != active
+            else None,
             reader.first_batch_timestamp(base) if config.needs_first_batches else None,
         )
         for base in bases
     ]
+    segments += [CleanedSegment(end, 0)] if is_rolled else []
     unstable = reader.first_unstable(watermark, start)
     return CleanedLog(segments, start, end, watermark, unstable, noted.get("cleaner_offset"))
 
@@ -94,10 +102,13 @@ class LogReader:
         self._folder, self._bases, self._sizes = folder, bases, sizes
         self._recoverer = SegmentRecoverer(RecoveryOptions(check_crc=False))
 
-    def largest_timestamp(self, base: int, files: Mapping[str, FileEntry]) -> int | None:
-        """Return a segment's greatest timestamp, else when its file was written; active: None."""
-        if base == self._bases[-1]:
-            return None
+    def begins_before(self, base: int, ms: int) -> bool:
+        """Tell whether a segment began before a moment, as rolling by time has it."""
+        first = self.first_batch_timestamp(base)
+        return first is not None and 0 <= first <= ms
+
+    def largest_timestamp(self, base: int, files: Mapping[str, FileEntry]) -> int:
+        """Return a segment's greatest timestamp, else when its file was written."""
         with self.opened(base) as (read_into, size):
             found = self._recoverer.recover(read_into, size_bytes=size, base_offset=base)
         if found.max_timestamp >= 0:

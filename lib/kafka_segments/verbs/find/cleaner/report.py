@@ -9,14 +9,23 @@ from kafka_segments.console.table_form import made_table, print_table
 from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass, PassCounts
 from kafka_segments.kafka.wire.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
+from kafka_segments.verbs.find.cleaner.in_words import log_in_words
 from kafka_segments.verbs.find.cleaner.run import NodeStands
 
 _ORDER = {stand: number for number, stand in enumerate((*FOR_A_PERSON, *Stand))}
 
 
-def print_cleaner(nodes: Sequence[NodeStands], output: str) -> int:
-    """Print where logs stand; return how many are for a person, what is not known included."""
-    if output == "table":
+def print_cleaner(nodes: Sequence[NodeStands], output: str, *, in_words: bool = False) -> int:
+    """Print where logs stand; return how many are for a person, what is not known included.
+
+    ``in_words``: each in lines of its own.
+    """
+    if output == "table" and in_words:
+        for node in nodes:
+            for key, one in node.stands.items():
+                for line in log_in_words(key, one):
+                    print_text(line)
+    elif output == "table":
         for node in nodes:
             _print_node(node)
     else:
@@ -60,6 +69,8 @@ def rows_of(node: NodeStands) -> Iterator[dict[str, Any]]:
             "dirty_ratio": None if found is None else round(found.ratio, 6),
             "overdue_ms": None if found is None else found.overdue_ms,
             "most_passes": one.most_passes,
+            "cleanup_policy": None if one.policy is None else one.policy.value,
+            "cleanup_policy_set_at": None if one.policy is None else one.policy.set_at,
             **_foretold_columns(one.foretold),
             **config._asdict(),
         }

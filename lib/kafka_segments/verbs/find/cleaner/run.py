@@ -4,10 +4,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_segments.console.local_folders import nearest_names
 from kafka_segments.errors import (
     CorruptTextError,
     FileChangedError,
@@ -19,7 +21,7 @@ from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line, place
 from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
-from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, cleanable
+from kafka_segments.kafka.broker_rules.log_cleaner import cleanable
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
 from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
@@ -38,12 +40,14 @@ from kafka_segments.verbs.change.recovery.forecast.start_reader import (
     read_start_dir,
 )
 from kafka_segments.verbs.find.cleaner.configs import (
+    POLICY,
     Levels,
     NodeConfig,
     Values,
     cleaner_config,
-    is_compacted,
     node_config,
+    policy_of,
+    rolls_before_ms,
 )
 from kafka_segments.verbs.find.cleaner.decide import LogFacts, LogKey, LogStand, decide_stands
 from kafka_segments.verbs.find.cleaner.log_facts import NotKnownError, read_log
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     from kafka_segments.console.bar import ReadProgress
 
 _READERS = 8
+_Asked = tuple[StartDir, str, dict[str, int], LogFacts]
 _ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError, NotKnownError)
 
 
@@ -61,7 +66,8 @@ class CleanerOptions:
     """What is looked at: URIs of log directories, the moment in ms since 1970, and settings.
 
     ``properties``: those of server.properties. ``what_if``: over all others, by Kafka's keys.
-    ``reads_records``: all that a pass would read is read, and so what it frees.
+    ``reads_records``: all that a pass would read is read, and so what it frees. ``logs``: only
+    these are told, as topic and partition; none: all.
     """
 
     sources: tuple[str, ...]
@@ -69,6 +75,7 @@ class CleanerOptions:
     properties: Values = field(default_factory=dict)
     what_if: Values = field(default_factory=dict)
     reads_records: bool = False
+    logs: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def run_cleaner(options: CleanerOptions, *, work: "ReadProgress | None" = None) 
 
     Raises:
         SourceError: a source has no log directory below, or cannot be listed.
-        UsageError: a setting is no number.
+        UsageError: a setting is no number, or a log that is asked for is no compacted one.
     """
     found = find_log_dirs(options.sources)
     unread = [f"{one.uri}: {problem}" for one in found for problem in one.problems]
@@ -110,7 +117,22 @@ def run_cleaner(options: CleanerOptions, *, work: "ReadProgress | None" = None) 
         uris = tuple(f"{one.uri}:" for one in group)
         own = tuple(line for line in unread if line.startswith(uris))
         nodes.append(_node(group, folders, options, own, work))
-    return nodes
+    return [_of_logs(node, options.logs) for node in nodes] if _are_there(nodes, options) else nodes
+
+
+def _are_there(nodes: Sequence[NodeStands], options: CleanerOptions) -> bool:
+    """Tell whether logs are asked for, all of which are there."""
+    there = {name for node in nodes for _, name in node.stands}
+    for topic, partition in options.logs:
+        name = f"{topic}-{partition}"
+        if name not in there:
+            raise UsageError(f"{name} is no compacted log here; {nearest_names(name, there)}")
+    return bool(options.logs)
+
+
+def _of_logs(node: NodeStands, logs: Sequence[tuple[str, int]]) -> NodeStands:
+    names = {f"{topic}-{partition}" for topic, partition in logs}
+    return replace(node, stands={key: one for key, one in node.stands.items() if key[1] in names})
 
 
 def _node(
@@ -128,7 +150,8 @@ def _node(
     node = node_config(levels)
     stopped = None if node.is_enabled else "log.cleaner.enable is false"
     stopped = stopped or _stopped_by_checkpoints(dirs)
-    facts, unsure = _facts(dirs, folders, levels, metadata.facts)
+    rolls_before = rolls_before_ms(options.what_if, now_ms=options.now_ms)
+    facts, unsure = _facts(dirs, folders, levels, metadata.facts, rolls_before)
     if options.reads_records:
         facts = _with_passes(facts, node, options.now_ms, work)
     not_known = list(unread)
@@ -176,9 +199,10 @@ def _facts(
     folders: Mapping[str, Sequence[str]],
     levels: Levels,
     metadata: MetadataFacts | None,
+    rolls_before: int | None,
 ) -> tuple[dict[LogKey, LogFacts], int]:
     """Read the compacted logs; return also of how many it is not known whether they are."""
-    asked: list[tuple[StartDir, str, dict[str, int], CleanerConfig]] = []
+    asked: list[_Asked] = []
     unsure = 0
     for one in dirs:
         noted = offsets_of(one)
@@ -188,29 +212,35 @@ def _facts(
                 continue
             own = noted.get((folder.topic, folder.partition), {})
             topic = {} if metadata is None else metadata.configs.get(folder.topic, {})
-            compacts = is_compacted(levels, topic)
-            if compacts is None and metadata is None:
-                compacts = folder.topic in COMPACTED_BY_KAFKA or "cleaner_offset" in own or None
-                unsure += compacts is None
+            set_at = {} if metadata is None else metadata.config_set_at
+            policy = policy_of(levels, topic, set_at.get((folder.topic, POLICY)))
+            compacts = policy is not None and "compact" in policy.value.split(",")
+            if policy is None and metadata is None:
+                compacts = folder.topic in COMPACTED_BY_KAFKA or "cleaner_offset" in own
+                unsure += not compacts
             if compacts:
-                asked.append((one, name, own, cleaner_config(levels, topic)))
+                asked.append(
+                    (one, name, own, LogFacts(None, cleaner_config(levels, topic), policy=policy))
+                )
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_read, asked))
+        found = list(pool.map(partial(_read, rolls_before=rolls_before), asked))
     return {
         (one.uri, name): facts for (one, name, _, _), facts in zip(asked, found, strict=True)
     }, unsure
 
 
-def _read(asked: tuple[StartDir, str, dict[str, int], CleanerConfig]) -> LogFacts:
-    one, name, noted, config = asked
+def _read(asked: _Asked, *, rolls_before: int | None) -> LogFacts:
+    one, name, noted, facts = asked
     for file in (CLEANER_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET):
         bad = one.checkpoints.get(file, Parsed()).bad
         if bad is not None:
-            return LogFacts(None, config, f"{file} cannot be read: {bad.reason}")
+            return facts._replace(unknown=f"{file} cannot be read: {bad.reason}")
     try:
-        return LogFacts(read_log(one.uri, name, entries_of(one.uri, name), noted, config), config)
+        entries = entries_of(one.uri, name)
+        log = read_log(one.uri, name, entries, noted, facts.config, rolls_before_ms=rolls_before)
+        return facts._replace(log=log)
     except _ERRORS as error:
-        return LogFacts(None, config, first_line(error))
+        return facts._replace(unknown=first_line(error))
 
 
 def _with_passes(

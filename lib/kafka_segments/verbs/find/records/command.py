@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.local_folders import directory_options
+from kafka_segments.console.local_folders import directory_options, log_name
 from kafka_segments.console.options import ExitStatus, follow_links_option, run_with
 from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
@@ -86,7 +86,7 @@ def _records(
         tuple(map(absolute_uri, named)),
         query,
         topics,
-        tuple(map(_log, logs)),
+        tuple(log_name("--log", log) for log in logs),
         most,
         most_large,
         follow_links,
@@ -100,15 +100,6 @@ def _records(
             form=RecordsForm(form, most, most_large, asks=not query.is_any),
         )
     return ExitStatus.FINDINGS if unread else ExitStatus.DONE
-
-
-def _log(text: str) -> tuple[str, int]:
-    from kafka_segments.kafka.wire.names import parse_partition_folder  # noqa: PLC0415
-
-    folder = parse_partition_folder(text)
-    if folder is None:
-        raise UsageError(f"--log {text}: topic-partition expected, such as orders-0")
-    return folder.topic, folder.partition
 
 
 def _query(

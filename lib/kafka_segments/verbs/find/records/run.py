@@ -1,6 +1,5 @@
 """Read the records of logs, all cores at once, and keep what was asked for."""
 
-import difflib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafka_segments.console.grouping import alike, without_numbers
+from kafka_segments.console.local_folders import nearest_names
 from kafka_segments.errors import FileChangedError, UnreadableObjectError, UsageError
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.walk import ListedSegment, find_segments
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.names import parse_partition_folder
-from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.find.records.decide import Query
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from kafka_segments.console.bar import ReadProgress
 
 _ERRORS = (OSError, FileChangedError, UnreadableObjectError)
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -76,12 +74,14 @@ def _chosen(segments: Sequence[ListedSegment], options: RecordsOptions) -> list[
     for topic in options.topics:
         if topic not in topics:
             raise UsageError(
-                f"no segment of topic {topic} is in the sources; {_nearest(topic, topics)}"
+                f"no segment of topic {topic} is in the sources; {nearest_names(topic, topics)}"
             )
     for topic, partition in options.logs:
         if (topic, partition) not in logs:
             asked, there = f"{topic}-{partition}", [f"{name}-{number}" for name, number in logs]
-            raise UsageError(f"no segment of {asked} is in the sources; {_nearest(asked, there)}")
+            raise UsageError(
+                f"no segment of {asked} is in the sources; {nearest_names(asked, there)}"
+            )
     return [segment for segment in segments if _is_asked(segment.topic, segment.partition, options)]
 
 
@@ -104,16 +104,6 @@ def _left_out(rows: Iterable[Listed], options: RecordsOptions) -> Iterator[str]:
 
 def _folder_of(row: Listed) -> str:
     return join_uri(row.source, row.relative_path)
-
-
-def _some(names: Iterable[str]) -> str:
-    return f"there are: {first_of(sorted(names), _MOST_NAMED)}"
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    """Name what is there: the nearest names, else the first."""
-    close = difflib.get_close_matches(name, sorted(names), _MOST_NAMED)
-    return f"nearest: {', '.join(close)}" if close else _some(names)
 
 
 def _scans(

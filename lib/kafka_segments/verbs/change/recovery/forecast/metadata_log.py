@@ -34,9 +34,10 @@ _DATA_BYTES = 8 * 1024 * 1024
 
 
 class KraftRecord(NamedTuple):
-    """A record of the metadata log, of a checkpoint or of ``bootstrap.checkpoint``."""
+    """A record of the metadata log, of a checkpoint or of ``bootstrap.checkpoint``; time in ms."""
 
     offset: int
+    timestamp: int
     key: bytes | None
     value: bytes | None
     is_control: bool
@@ -105,7 +106,7 @@ def read_metadata_log(folder: Place, sizes: Mapping[str, int]) -> MetadataLog:
         if checkpoint.problem is not None and not checkpoint.is_torn:
             problem = checkpoint.problem
             return read._replace(unknown=problem, bad_checkpoint=problem)
-        image.replay(checkpoint.records)
+        image.replay(checkpoint.records, has_times=False)
     is_anew = begins_anew(newest, end=end)
     if not is_anew:
         floor = 0 if newest is None else newest.offset
@@ -133,10 +134,14 @@ class _Image:
     def __init__(self) -> None:
         self._image = MetadataImage()
         self._rows: dict[str, dict[Any, dict[str, Any]]] = {}
+        self._set_at: dict[tuple[str, str], int] = {}
         self.unknown: str | None = None
 
-    def replay(self, records: list[KraftRecord]) -> None:
-        """Apply records until one is not understood."""
+    def replay(self, records: list[KraftRecord], *, has_times: bool = True) -> None:
+        """Apply records until one is not understood.
+
+        ``has_times``: those of the log were written when something changed, a checkpoint's later.
+        """
         for record in records:
             if record.is_control or self.unknown is not None:
                 continue
@@ -150,6 +155,8 @@ class _Image:
             try:
                 for change in self._image.replay(found.kind, value):
                     rows = self._rows.setdefault(change.table, {})
+                    if has_times and change.table == CONFIGS and change.key[0] == TOPIC:
+                        self._set_at[change.key[1:]] = record.timestamp
                     if change.values is None:
                         rows.pop(change.key, None)
                     else:
@@ -179,6 +186,7 @@ class _Image:
                 for row in self._rows.get(BROKERS, {}).values()
             },
             configs[BROKER],
+            self._set_at,
         )
 
 
@@ -223,6 +231,7 @@ def _records(filler: RecordFiller, chunk: Chunk) -> Iterator[KraftRecord]:
             batch = int(columns.rows[filling.ROW_BATCH, row])
             yield KraftRecord(
                 int(columns.rows[filling.ROW_OFFSET, row]),
+                int(columns.rows[filling.ROW_TIMESTAMP, row]),
                 _bytes(columns.key, row),
                 _bytes(columns.value, row),
                 bool(attributes[batch] & layout.CONTROL),
