@@ -139,14 +139,14 @@ def seconds_of_start(dirs: Sequence[DirWork], costs: Costs, *, threads: int) -> 
     """
     at_once = {}
     for log_dir, logs in dirs:
-        alone = [_seconds_of_log(work, costs, at_once=1, slower=1) for work in logs]
+        alone = _seconds_of_logs(logs, costs, at_once=1, slower=1)
         last = makespan(alone, threads=threads)
         at_once[log_dir] = sum(alone) / last if last else 0.0
     slower = costs.slower(sum(at_once.values()))
     found = {}
     for log_dir, logs in dirs:
         here = at_once[log_dir]
-        seconds = [_seconds_of_log(work, costs, at_once=here, slower=slower) for work in logs]
+        seconds = _seconds_of_logs(logs, costs, at_once=here, slower=slower)
         last = makespan(seconds, threads=threads)
         found[log_dir] = last + costs.warm_up_seconds(last)
     return found
@@ -158,6 +158,16 @@ def makespan(seconds: Sequence[float], *, threads: int) -> float:
     for job in seconds:
         heapq.heapreplace(free, free[0] + job)
     return max(free)
+
+
+def _seconds_of_logs(
+    logs: Sequence[LogWork], costs: Costs, *, at_once: float, slower: float
+) -> list[float]:
+    """Return how many seconds a thread takes for each log: most of thousands have equal work."""
+    of_work = {
+        work: _seconds_of_log(work, costs, at_once=at_once, slower=slower) for work in set(logs)
+    }
+    return [of_work[work] for work in logs]
 
 
 def _seconds_of_log(work: LogWork, costs: Costs, *, at_once: float, slower: float) -> float:
