@@ -8,7 +8,8 @@ import pytest
 
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import place
-from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass, PassCounts
+from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass, PassCounts
+from kafka_segments.kafka.broker_rules.cleaner_sample import estimate, sample_of
 from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, cleanable
 from kafka_segments.verbs.find.cleaner.configs import NodeConfig
 from kafka_segments.verbs.find.cleaner.log_facts import read_log
@@ -25,7 +26,9 @@ EXPIRATION_MS = 10**12
 """No producer is ever too old: those that a load reads from batches are never looked at."""
 
 
-def _foretold(folder: Path, clean: int | None, now_ms: int, map_bytes: int) -> LogPass | None:
+def _foretold(
+    folder: Path, clean: int | None, now_ms: int, map_bytes: int, *, samples: bool = False
+) -> LogPass | None:
     config = CleanerConfig(delete_retention_ms=1000)
     entries = entries_of(str(folder.parent), folder.name)
     noted = {} if clean is None else {"cleaner_offset": clean}
@@ -34,11 +37,41 @@ def _foretold(folder: Path, clean: int | None, now_ms: int, map_bytes: int) -> L
     if not found.cleanable_bytes:
         return None
     node = NodeConfig(True, map_bytes, 1, 0.9, EXPIRATION_MS)
-    return read_pass(place(str(folder)), entries, log, found, config, node, now_ms=now_ms)
+    return read_pass(
+        place(str(folder)), entries, log, found, config, node, now_ms=now_ms, samples=samples
+    )
 
 
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
+
+
+def test_a_sample_of_the_clean_part_is_right_within_its_error(seed: int, tmp_path: Path) -> None:
+    rng, folder = random.Random(f"{seed} sample"), tmp_path / "t-0"
+    folder.mkdir()
+    offset = 0
+    for number in range(122):
+        keys = range(offset, offset + 30) if number < 120 else rng.choices(range(offset), k=900)
+        value = rng.randbytes(rng.randrange(60))
+        data = v2_batch(offset, [(CLOCK_MS, b"key %06d" % key, value) for key in keys])
+        (folder / f"{offset:020d}.log").write_bytes(data)
+        offset += len(keys)
+    clean = 120 * 30
+
+    exact = _foretold(folder, clean, CLOCK_MS, 1 << 20)
+    sampled = _foretold(folder, clean, CLOCK_MS, 1 << 20, samples=True)
+
+    assert exact is not None and exact.freed_bytes is not None and exact.unread is None
+    assert sampled is not None and sampled.freed_bytes is not None and sampled.unread is not None
+    assert sampled.clean_until == exact.clean_until
+    off = abs(sampled.freed_bytes - exact.freed_bytes)
+    assert off <= 2 * sampled.unread.error_bytes < exact.freed_bytes
+
+
+def test_few_clean_segments_are_all_read() -> None:
+    assert sample_of([1, 2, 3]) == [1, 2, 3]
+    assert sample_of(range(100)) == [5, 15, 25, 35, 45, 55, 65, 75, 85, 95]
+    assert estimate([(100, 50), (100, 50)], segments=20, total_bytes=1800) == (900, 0)
 
 
 def _spoilt_log(referee: Referee, folder: Path, rng: random.Random, fault: str) -> None:

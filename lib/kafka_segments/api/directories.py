@@ -8,8 +8,9 @@ from kafka_segments.api.arguments import FilePath, one_of, path
 from kafka_segments.console.local_folders import local_folders
 from kafka_segments.console.options import clock
 from kafka_segments.verbs.find.cleaner import report as cleaner_report
-from kafka_segments.verbs.find.cleaner.configs import parse_changes
-from kafka_segments.verbs.find.cleaner.run import CleanerOptions, read_properties, run_cleaner
+from kafka_segments.verbs.find.cleaner.configs import parse_changes, read_properties
+from kafka_segments.verbs.find.cleaner.decide import Check
+from kafka_segments.verbs.find.cleaner.run import CleanerOptions, run_cleaner
 from kafka_segments.verbs.find.disk import report as disk_report
 from kafka_segments.verbs.find.disk.run import DiskOptions, run_disk
 from kafka_segments.verbs.find.triage import report as triage_report
@@ -121,14 +122,14 @@ def cleaner(
         folders: all log directories of a node, or the folder above them.
         server_properties: the broker's, for what the metadata log does not set.
         what_if: settings as if all topics had them, by Kafka's keys.
-        check: what is read: headers, or records for what a pass would free.
+        check: what is read: headers, or sample, records for what a pass would free.
         now_ms: the moment, in ms since 1970; by default the clock's.
 
     Raises:
         UsageError: no folder, one that is not of this machine, or a setting or check that is none.
         SourceError: a folder has no log directory below, or cannot be listed.
     """
-    one_of("check", check, "headers", "records")
+    one_of("check", check, *map(str, Check))
     named = local_folders("cleaner", [str(folder) for folder in folders])
     file = path(server_properties)
     nodes = run_cleaner(
@@ -137,7 +138,7 @@ def cleaner(
             _moment(now_ms),
             {} if file is None else read_properties(file),
             parse_changes([f"{key}={value}" for key, value in (what_if or {}).items()]),
-            reads_records=check == "records",
+            check=Check(check),
         )
     )
     logs = list(chain.from_iterable(map(cleaner_report.rows_of, nodes)))

@@ -10,12 +10,12 @@ Source: Cleaner.cleanInto, shouldRetainRecord; MemoryRecords.filterTo; DefaultRe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kafka_segments.kafka.broker_rules.cleaner_outcome import CleanerThrowsError, PassCounts
 from kafka_segments.kafka.broker_rules.record_sizes import bytes_but_times, varint_bytes
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
@@ -54,58 +54,6 @@ class PassRules(NamedTuple):
     latest_offset: int
     round_end: int
     last_records: Mapping[int, LastRecord]
-
-
-@dataclass
-class PassCounts:
-    """What a pass makes of a log; bytes are those of its ``.log`` files.
-
-    Attributes:
-        bytes_before: Of the batches that it comes by.
-        bytes_after: Of what it keeps.
-        estimated_bytes: Of these, those of compressed batches that are written anew.
-        records_before: Data records that it comes by.
-        records_after: Those that it keeps.
-        null_keys: Records that it takes out since they have no key.
-        tombstones_before: Records without a value that it reads.
-        tombstones_after: Those that it keeps.
-        markers_before: Control batches that it comes by.
-        markers_after: Those that it keeps.
-        next_horizon_ms: When the first of the tombstones and markers kept may go; None: never.
-    """
-
-    bytes_before: int = 0
-    bytes_after: int = 0
-    estimated_bytes: int = 0
-    records_before: int = 0
-    records_after: int = 0
-    null_keys: int = 0
-    tombstones_before: int = 0
-    tombstones_after: int = 0
-    markers_before: int = 0
-    markers_after: int = 0
-    next_horizon_ms: int | None = None
-
-
-class LogPass(NamedTuple):
-    """What a pass would make of a log.
-
-    ``clean_until``: up to which offset it is clean then. ``throws``: where and why the cleaner
-    throws, and gives the log up; ``unknown``: why that, and what it keeps, is not known.
-    """
-
-    clean_until: int | None = None
-    counts: PassCounts | None = None
-    throws: str = ""
-    unknown: str = ""
-
-
-class CleanerThrowsError(Exception):
-    """The cleaner throws at a batch, and gives the log up."""
-
-    def __init__(self, position: int, reason: str) -> None:
-        super().__init__(reason)
-        self.position = position
 
 
 class Fates(NamedTuple):
@@ -252,8 +200,7 @@ class CleanedBatches:
         waits = has_kept & (gets_horizon | (self._has_horizon & (self._horizon > 0)))
         waits &= horizons > self._rules.now_ms
         if waits.any():
-            least = int(horizons[waits].min())
-            earlier = counts.next_horizon_ms
+            least, earlier = int(horizons[waits].min()), counts.next_horizon_ms
             counts.next_horizon_ms = least if earlier is None else min(least, earlier)
 
     def _check(self, anew: Flags, keeps_header: Flags) -> None:

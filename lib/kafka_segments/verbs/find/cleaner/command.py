@@ -36,11 +36,12 @@ from kafka_segments.console.strict_options import Command
     ),
     click.option(
         "--check",
-        type=click.Choice(["headers", "records"]),
+        type=click.Choice(["headers", "sample", "records"]),
         default="headers",
         show_default=True,
         help="records: read all that a pass would read, and say what it frees, or where the"
-        " cleaner throws; headers: what the broker looks at when it chooses a log.",
+        " cleaner throws; sample: of what is clean a tenth of the segments, with an error; headers:"
+        " what the broker looks at when it chooses a log.",
     ),
 )
 def cleaner(**options: Any) -> None:
@@ -66,11 +67,11 @@ def _cleaner(
     output: str,
     **_: Any,
 ) -> int:
-    from kafka_segments.verbs.find.cleaner.configs import parse_changes  # noqa: PLC0415
+    from kafka_segments.verbs.find.cleaner.configs import parse_changes, read_properties  # noqa: PLC0415
+    from kafka_segments.verbs.find.cleaner.decide import Check  # noqa: PLC0415
     from kafka_segments.verbs.find.cleaner.report import print_cleaner  # noqa: PLC0415
     from kafka_segments.verbs.find.cleaner.run import (  # noqa: PLC0415
         CleanerOptions,
-        read_properties,
         run_cleaner,
     )
 
@@ -79,7 +80,7 @@ def _cleaner(
         now_ms=now_ms,
         properties={} if server_properties is None else read_properties(server_properties),
         what_if=parse_changes(changes),
-        reads_records=check == "records",
+        check=Check(check),
         logs=tuple(log_name("--log", log) for log in logs),
     )
     with progress(None) as work:

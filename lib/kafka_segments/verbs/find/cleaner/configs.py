@@ -1,10 +1,12 @@
 """The settings that logs are cleaned by, from all levels that a broker takes them from."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of_a_pass
+from kafka_segments.kafka.wire.checkpoints import java_properties
 from kafka_segments.verbs.find.cleaner.decide import Policy
 
 Values = Mapping[str, str]
@@ -146,3 +148,15 @@ def parse_changes(pairs: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--what-if {pair}: KEY=VALUE expected, KEY one of {', '.join(KEYS)}")
         changes[key] = value.strip()
     return changes
+
+
+def read_properties(file: Path) -> Values:
+    """Read a server.properties file.
+
+    Raises:
+        UsageError: it is none, or cannot be read.
+    """
+    try:
+        return java_properties(file.read_text("latin-1"))
+    except (OSError, CorruptTextError) as error:
+        raise UsageError(f"{file}: {error}") from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass
+from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
 from kafka_segments.kafka.broker_rules.log_cleaner import (
     Bound,
     Checkpoint,
@@ -21,6 +21,14 @@ from kafka_segments.kafka.broker_rules.log_cleaner import (
 LogKey = tuple[str, str]
 """A log directory and the name of a folder in it."""
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
+
+
+class Check(StrEnum):
+    """What is read to say what a pass frees: nothing, some of the clean part, all."""
+
+    HEADERS = "headers"
+    SAMPLE = "sample"
+    RECORDS = "records"
 
 
 class Stand(StrEnum):

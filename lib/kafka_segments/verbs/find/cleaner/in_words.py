@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kafka_segments.console.output import size_text, utc
-from kafka_segments.kafka.broker_rules.cleaner_pass import PassCounts
+from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass, PassCounts
 from kafka_segments.kafka.broker_rules.log_cleaner import Checkpoint, Cleanable, CleanedLog
 from kafka_segments.verbs.find.cleaner.decide import LogKey, LogStand, Policy
 
@@ -31,7 +31,7 @@ def log_in_words(key: LogKey, one: LogStand) -> Iterator[str]:
     if one.most_passes and one.most_passes > 1:
         yield f"  passes: {one.most_passes} at most, by log.cleaner.dedupe.buffer.size"
     if one.foretold is not None and one.foretold.counts is not None:
-        yield f"  a pass now: {_pass(one.foretold.counts)}"
+        yield f"  a pass now: {_pass(one.foretold, one.foretold.counts)}"
 
 
 def _policy(policy: Policy | None) -> str:
@@ -52,7 +52,10 @@ def _extent(log: CleanedLog, found: Cleanable) -> Iterator[str]:
     yield f"  log: offsets {log.start} to {log.end}, high watermark {log.high_watermark}"
 
 
-def _pass(counts: PassCounts) -> str:
+def _pass(foretold: LogPass, counts: PassCounts) -> str:
+    if foretold.unread is not None:
+        freed, error = foretold.freed_bytes or 0, foretold.unread.error_bytes
+        return f"{freed} bytes go, {error} more or less, by a sample of what is clean"
     freed = counts.bytes_before - counts.bytes_after
     about = "about " if counts.estimated_bytes else ""
     told = [

@@ -10,16 +10,19 @@ import numpy as np
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.cleaner_pass import (
-    CleanedBatches,
+from kafka_segments.kafka.broker_rules.cleaner_outcome import (
     CleanerThrowsError,
-    Flags,
-    LastRecord,
     LogPass,
     PassCounts,
+)
+from kafka_segments.kafka.broker_rules.cleaner_pass import (
+    CleanedBatches,
+    Flags,
+    LastRecord,
     PassRules,
     fates_of,
 )
+from kafka_segments.kafka.broker_rules.cleaner_sample import estimate, sample_of
 from kafka_segments.kafka.broker_rules.log_cleaner import (
     Cleanable,
     CleanedLog,
@@ -55,6 +58,7 @@ def read_pass(
     node: NodeConfig,
     *,
     now_ms: int,
+    samples: bool = False,
 ) -> LogPass:
     """Say what a pass would make of a log of which something can be cleaned.
 
@@ -66,6 +70,7 @@ def read_pass(
         config: its topic's settings.
         node: its node's.
         now_ms: the moment.
+        samples: of the clean part only some segments are read.
 
     Raises:
         OSError: a file cannot be read.
@@ -73,7 +78,7 @@ def read_pass(
     """
     reading = _PassReading(folder, entries, log, found)
     try:
-        return reading.run(config, node, now_ms)
+        return reading.run(config, node, now_ms, samples=samples)
     except CleanerThrowsError as error:
         return LogPass(throws=f"{reading.file} byte {error.position}: {error}")
     except NotKnownError as error:
@@ -96,7 +101,9 @@ class _PassReading:
         self._aborted = AbortedTransactions(folder, self._bases, sizes)
         self.file = ""
 
-    def run(self, config: CleanerConfig, node: NodeConfig, now_ms: int) -> LogPass:
+    def run(
+        self, config: CleanerConfig, node: NodeConfig, now_ms: int, *, samples: bool
+    ) -> LogPass:
         found, segments = self._found, self._log.segments
         producers = self._reader.producers(self._log.end).without_expired(
             now_ms=now_ms, expiration_ms=node.producer_expiration_ms
@@ -110,16 +117,29 @@ class _PassReading:
         keys = KeyOffsets(node.keys_of_a_pass)
         latest = self._note_keys(keys)
         rules = PassRules(now_ms, config.delete_retention_ms, latest, found.end, last)
-        counts, transactions = PassCounts(), PassTransactions(self._aborted)
         clean = [one.base_offset for one in segments if one.base_offset < found.first_dirty]
         horizon = self._modified_at(clean[-1]) - config.delete_retention_ms if clean else 0
-        filler = _filler((True, True, True))
+        counts, filler = PassCounts(), _filler((True, True, True))
+        all_clean = [base for base in clean if self._end_of(base) <= found.first_dirty]
+        left_out = set(all_clean) - set(sample_of(all_clean)) if samples else set()
+        sample, transactions = [], PassTransactions(self._aborted)
         for base in [base for base in self._bases if base < latest + 1]:
+            if base in left_out:
+                transactions = PassTransactions(self._aborted)
+                continue
+            read, kept = counts.bytes_before, counts.bytes_after
             transactions.come_to(base, self._end_of(base))
             keeps_old = self._modified_at(base) > horizon
             for chunk in self._read(base):
                 self._clean(chunk, rules, transactions, keys, counts, filler, keeps_old=keeps_old)
-        return LogPass(latest + 1, counts)
+            if base in all_clean:
+                read, kept = counts.bytes_before - read, counts.bytes_after - kept
+                sample.append((read, read - kept))
+        if not left_out:
+            return LogPass(latest + 1, counts)
+        unread = sum(one.size_bytes for one in segments if one.base_offset in left_out)
+        about = estimate(sample, segments=len(all_clean), total_bytes=unread)
+        return LogPass(latest + 1, counts, about)
 
     def _note_keys(self, keys: KeyOffsets) -> int:
         """Note the keys of what is dirty; return the offset up to which they are noted."""

@@ -6,7 +6,7 @@ from typing import Any
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
 from kafka_segments.console.table_form import made_table, print_table
-from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass, PassCounts
+from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
 from kafka_segments.kafka.wire.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
 from kafka_segments.verbs.find.cleaner.in_words import log_in_words
@@ -81,7 +81,8 @@ def _foretold_columns(foretold: LogPass | None) -> dict[str, Any]:
     counts = None if foretold is None else foretold.counts
     columns: dict[str, Any] = {
         "pass_clean_until": None if foretold is None else foretold.clean_until,
-        "pass_freed_bytes": _freed(counts),
+        "pass_freed_bytes": None if foretold is None else foretold.freed_bytes,
+        "pass_error_bytes": None,
         "pass_estimated_bytes": None,
         "pass_records_removed": None,
         "pass_records_kept": None,
@@ -91,8 +92,11 @@ def _foretold_columns(foretold: LogPass | None) -> dict[str, Any]:
         "pass_markers_kept": None,
         "pass_next_horizon_ms": None,
     }
+    if foretold is not None and foretold.unread is not None:
+        return columns | {"pass_error_bytes": foretold.unread.error_bytes}
     if counts is not None:
         columns |= {
+            "pass_error_bytes": 0,
             "pass_estimated_bytes": counts.estimated_bytes,
             "pass_records_removed": counts.records_before - counts.records_after,
             "pass_records_kept": counts.records_after,
@@ -103,10 +107,6 @@ def _foretold_columns(foretold: LogPass | None) -> dict[str, Any]:
             "pass_next_horizon_ms": counts.next_horizon_ms,
         }
     return columns
-
-
-def _freed(counts: PassCounts | None) -> int | None:
-    return None if counts is None else counts.bytes_before - counts.bytes_after
 
 
 def _print_node(node: NodeStands) -> None:
@@ -153,9 +153,10 @@ def _freed_text(one: LogStand) -> str:
     """Return what a pass frees, as far as that is known."""
     if one.foretold is None:
         return "-"
-    freed = _freed(one.foretold.counts)
-    if freed is None:
+    freed, counts, unread = one.foretold.freed_bytes, one.foretold.counts, one.foretold.unread
+    if freed is None or counts is None:
         return "nothing" if one.foretold.throws else "not known"
-    counts = one.foretold.counts
-    about = "about " if counts is not None and counts.estimated_bytes else ""
-    return about + (size_text(freed) if freed >= 0 else f"-{size_text(-freed)}")
+    told = size_text(freed) if freed >= 0 else f"-{size_text(-freed)}"
+    if unread is not None:
+        return f"{told} ± {size_text(unread.error_bytes)}"
+    return f"about {told}" if counts.estimated_bytes else told

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_segments.console.local_folders import nearest_names
 from kafka_segments.errors import (
-    CorruptTextError,
     FileChangedError,
     SourceError,
     UnreadableObjectError,
@@ -19,7 +17,7 @@ from kafka_segments.errors import (
 )
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line, place
-from kafka_segments.kafka.broker_rules.cleaner_pass import LogPass
+from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
 from kafka_segments.kafka.broker_rules.log_cleaner import cleanable
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
@@ -29,7 +27,6 @@ from kafka_segments.kafka.wire.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,
     LOG_START_OFFSET,
-    java_properties,
 )
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, parse_partition_folder
 from kafka_segments.verbs.change.recovery.folders import find_log_dirs
@@ -49,7 +46,13 @@ from kafka_segments.verbs.find.cleaner.configs import (
     policy_of,
     rolls_before_ms,
 )
-from kafka_segments.verbs.find.cleaner.decide import LogFacts, LogKey, LogStand, decide_stands
+from kafka_segments.verbs.find.cleaner.decide import (
+    Check,
+    LogFacts,
+    LogKey,
+    LogStand,
+    decide_stands,
+)
 from kafka_segments.verbs.find.cleaner.log_facts import NotKnownError, read_log
 from kafka_segments.verbs.find.cleaner.pass_reading import read_pass
 
@@ -66,15 +69,14 @@ class CleanerOptions:
     """What is looked at: URIs of log directories, the moment in ms since 1970, and settings.
 
     ``properties``: those of server.properties. ``what_if``: over all others, by Kafka's keys.
-    ``reads_records``: all that a pass would read is read, and so what it frees. ``logs``: only
-    these are told, as topic and partition; none: all.
+    ``logs``: only these are told, as topic and partition; none: all.
     """
 
     sources: tuple[str, ...]
     now_ms: int
     properties: Values = field(default_factory=dict)
     what_if: Values = field(default_factory=dict)
-    reads_records: bool = False
+    check: Check = Check.HEADERS
     logs: tuple[tuple[str, int], ...] = ()
 
 
@@ -152,8 +154,8 @@ def _node(
     stopped = stopped or _stopped_by_checkpoints(dirs)
     rolls_before = rolls_before_ms(options.what_if, now_ms=options.now_ms)
     facts, unsure = _facts(dirs, folders, levels, metadata.facts, rolls_before)
-    if options.reads_records:
-        facts = _with_passes(facts, node, options.now_ms, work)
+    if options.check != Check.HEADERS:
+        facts = _with_passes(facts, node, options, work)
     not_known = list(unread)
     if metadata.facts is None:
         why = (
@@ -244,7 +246,10 @@ def _read(asked: _Asked, *, rolls_before: int | None) -> LogFacts:
 
 
 def _with_passes(
-    facts: Mapping[LogKey, LogFacts], node: NodeConfig, now_ms: int, work: "ReadProgress | None"
+    facts: Mapping[LogKey, LogFacts],
+    node: NodeConfig,
+    options: CleanerOptions,
+    work: "ReadProgress | None",
 ) -> dict[LogKey, LogFacts]:
     """Read what a pass would read of each log that can be cleaned, and say what it makes of it."""
 
@@ -252,13 +257,22 @@ def _with_passes(
         log, config = facts[key].log, facts[key].config
         if log is None:
             return facts[key]
-        found = cleanable(log, config, now_ms=now_ms)
+        found = cleanable(log, config, now_ms=options.now_ms)
         if not found.cleanable_bytes:
             return facts[key]
         uri, folder = key
         try:
             here, entries = place(uri).child(folder), entries_of(uri, folder)
-            foretold = read_pass(here, entries, log, found, config, node, now_ms=now_ms)
+            foretold = read_pass(
+                here,
+                entries,
+                log,
+                found,
+                config,
+                node,
+                now_ms=options.now_ms,
+                samples=options.check == Check.SAMPLE,
+            )
         except _ERRORS as error:
             foretold = LogPass(unknown=first_line(error))
         if work is not None:
@@ -270,15 +284,3 @@ def _with_passes(
         work.reads_here(sum(segment.size_bytes for log in logs for segment in log.segments))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return dict(zip(facts, pool.map(read, facts), strict=True))
-
-
-def read_properties(file: Path) -> Values:
-    """Read a server.properties file.
-
-    Raises:
-        UsageError: it is none, or cannot be read.
-    """
-    try:
-        return java_properties(file.read_text("latin-1"))
-    except (OSError, CorruptTextError) as error:
-        raise UsageError(f"{file}: {error}") from None
