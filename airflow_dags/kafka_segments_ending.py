@@ -25,6 +25,13 @@ _REASONS = (
 _FINDING = re.compile(
     r"^(?:findings: (.+)|(blocks: .+|\d+ (?:damaged segments|files or folders).*))"
 )
+# Of a page of `triage`: its verdict, and headings, of each of which the first line is kept, too.
+_VERDICT = re.compile(
+    r"^.+: (?:does not start|not known whether it starts|starts)(?:, without .+)?$"
+)
+_HEADING = re.compile(
+    r"^what (?:stops the start|the start takes away|is not known|makes the start slow|is odd)$"
+)
 # What the JVM and Spark say of themselves, a stack's frames, and lines without a word.
 _NOISE = re.compile(
     r"^(?:WARNING: |OpenJDK .* warning: |Picked up \w+_OPTIONS|NOTE: Picked up|at [\w.$/]+\("
@@ -48,6 +55,7 @@ class JobOutput:
         self._last = ""
         self._reasons: dict[int, str] = {}
         self._findings: list[str] = []
+        self._heading = ""
         self._counts: Counter[str] = Counter()
         self._segments = self._bytes = self._refusals = 0
         self._refused: list[dict[str, str]] = []
@@ -72,8 +80,8 @@ class JobOutput:
             if found := pattern.match(line):
                 self._reasons[kind] = found[1]
                 break
-        if (finding := _FINDING.match(line)) and len(self._findings) < _MOST_NAMED:
-            self._findings.append(finding[1] or finding[2])
+        if (finding := self._finding(line)) and len(self._findings) < _MOST_NAMED:
+            self._findings.append(finding)
 
     def reason(self, status: int | None) -> str:
         """Say in one line what ended the job: a signal, its own reason, or what it said last."""
@@ -107,6 +115,14 @@ class JobOutput:
             "cuts": self._cuts,
             "cut": self._cut,
         }
+
+    def _finding(self, line: str) -> str | None:
+        heading, self._heading = self._heading, line if _HEADING.match(line) else ""
+        if heading:
+            return f"{heading}: {line}"
+        if found := _FINDING.match(line):
+            return found[1] or found[2]
+        return line if _VERDICT.match(line) else None
 
     def _add_step(self, step: Mapping[str, Any]) -> None:
         status, message = str(_status(step)), str(step["message"])

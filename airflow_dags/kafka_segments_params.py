@@ -189,14 +189,38 @@ def listed(params: Mapping[str, Any], param: str, schema: Mapping[str, Any]) -> 
     return given
 
 
+def listed_or_none(params: Mapping[str, Any], param: str, schema: Mapping[str, Any]) -> Any:
+    """Read a list that may be left out: from a param, else from a variable, else it is empty.
+
+    Raises:
+        AirflowFailException: the variable is no JSON, or does not fit the schema.
+    """
+    if params[param] is not None:
+        return params[param]
+    text, name = Variable.get(f"kafka_segments_{param}", default=""), _variable_of(param)
+    return _fitting(name, _parsed(name, text), schema) or [] if text else []
+
+
 def _listed_by_variable(param: str, schema: Mapping[str, Any]) -> Any:
-    text, name = variable(param, param=param), f"variable kafka_segments_{param}"
-    try:
-        given = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise AirflowFailException(f"{name} is no JSON: {error}") from None
+    text, name = variable(param, param=param), _variable_of(param)
+    given = _parsed(name, text)
     if not given:
         raise AirflowFailException(f"{name} is an empty list: there would be nothing to do")
+    return _fitting(name, given, schema)
+
+
+def _variable_of(param: str) -> str:
+    return f"variable kafka_segments_{param}"
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise AirflowFailException(f"{name} is no JSON: {error}") from None
+
+
+def _fitting(name: str, given: Any, schema: Mapping[str, Any]) -> Any:
     try:
         return Param(given, **schema).resolve()
     except ParamValidationError as error:

@@ -1,5 +1,10 @@
-"""Compact index files, OPTIMIZE and VACUUM the tables, write the report: once a week."""
+"""Compact index files, OPTIMIZE and VACUUM the tables, write the report: once a week.
 
+Beside these, a triage of the nodes' directories that the run names, a mapped task each; snapshots,
+say. It only reads. What it finds fails its task, which is not tried again, and holds up no other.
+"""
+
+import logging
 from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task
@@ -7,23 +12,43 @@ from airflow.sdk import Param, PokeReturnValue, dag, task
 from kafka_segments_job import KafkaSegmentsJob
 from kafka_segments_params import (
     CONF,
+    NAME,
     NOW_MS,
     REPORT,
     TURN,
     WAREHOUSE,
     dag_args,
     has_turn,
+    listed_or_none,
     log_dir_params,
     log_dirs,
     report_params,
     shared_params,
 )
 
+_LOG = logging.getLogger(__name__)
+_TRIAGE_DIRS = {
+    "type": ["array", "null"],
+    "items": {
+        "type": "object",
+        "required": ["name", "sources"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": "string", "pattern": NAME},
+            "sources": {
+                "type": "array",
+                "minItems": 1,
+                "items": {"type": "string", "minLength": 1},
+            },
+        },
+    },
+}
+
 
 @dag(
     **dag_args(
         "kafka_segments_upkeep",
-        description="Compact index files and tables, write the report.",
+        description="Compact index files and tables, write the report, take a triage.",
         schedule="@weekly",
         params={
             **shared_params(),
@@ -41,12 +66,19 @@ from kafka_segments_params import (
                 minimum=168,
                 description="Files that tables have not needed for so long go.",
             ),
+            "triage_dirs": Param(
+                None,
+                **_TRIAGE_DIRS,
+                description="Nodes, each with a name and all of its directories, or a snapshot's,"
+                " as the worker has them: a mapped task each; default: variable"
+                " kafka_segments_triage_dirs, and none where that is empty.",
+            ),
         },
         doc_md=__doc__,
     )
 )
 def upkeep() -> None:
-    """Order the tasks: each folder of index files, the tables, the report."""
+    """Order the tasks: each folder of index files, the tables, the report; beside them, triage."""
 
     @task.sensor(**TURN)
     def list_index_folders(params: dict[str, Any], ti: Any) -> PokeReturnValue:
@@ -82,6 +114,24 @@ def upkeep() -> None:
         options={"warehouse": WAREHOUSE, "out": REPORT, "now-ms": NOW_MS},
     )
     files >> tables >> report
+
+    @task(pool="default_pool")
+    def list_triage_dirs(params: dict[str, Any]) -> list[dict[str, Any]]:
+        """Give the options by node; without nodes the triage is skipped, and a line says so."""
+        nodes = listed_or_none(params, "triage_dirs", _TRIAGE_DIRS)
+        if not nodes:
+            _LOG.info("no param and no variable names triage_dirs: triage is skipped")
+        return [
+            {"name": node["name"], "mapped_options": {"source": node["sources"]}} for node in nodes
+        ]
+
+    KafkaSegmentsJob.partial(
+        task_id="triage",
+        job="triage_directories",
+        options={"now-ms": NOW_MS},
+        fails_on_findings=True,
+        map_index_template="{{ task.name }}",
+    ).expand_kwargs(list_triage_dirs())
 
 
 upkeep()

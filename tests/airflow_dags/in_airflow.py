@@ -119,6 +119,32 @@ def variable_log_dirs() -> list[Any]:
     return [*map(ends, values), *unset]
 
 
+def triage_dirs() -> list[Any]:
+    """Give what a triage is taken of, and what is said: by the param, else by the variable."""
+    listing = BAG.dags["kafka_segments_upkeep"].get_task("list_triage_dirs").python_callable
+    own, node = [{"name": "p", "sources": ["/p/a", "/p/b"]}], '[{"name": "v", "sources": ["/v"]}]'
+
+    def taken(given: Any, value: str | None) -> Any:
+        with (
+            mock.patch.object(
+                shared.Variable, "get", lambda _, default: default if value is None else value
+            ),
+            mock.patch.object(listing.__globals__["_LOG"], "info") as said,
+        ):
+            found: list[Any] = []
+            failed = failure(lambda: found.append(listing({"triage_dirs": given})))
+        return failed or [*found, *(call.args[0] for call in said.call_args_list)]
+
+    return [
+        taken(given, value)
+        for given, value in (
+            *((own, node), ([], node), (None, node)),
+            *((None, None), (None, ""), (None, "[]"), (None, "null")),
+            *((None, "[{'name'"), (None, '[{"name": "v", "sources": []}]')),
+        )
+    ]
+
+
 def unset_variables() -> dict[str, Any]:
     """Give how the templates of each DAG end where no variable is set, and where one is empty."""
 
@@ -256,6 +282,7 @@ if __name__ == "__main__":
         "dags": dags(),
         "unknown_keys": unknown_keys(),
         "variable_log_dirs": variable_log_dirs(),
+        "triage_dirs": triage_dirs(),
         "unset_variables": unset_variables(),
         "triggered": triggered(),
         "turns": turns(),

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.verbs.find.triage.decide import Line, Section, Step
+from kafka_segments.verbs.find.triage.report import print_triage
+from kafka_segments.verbs.find.triage.run import TriagedNode
 from kafka_segments.verbs.tell.validate.checkpoint import CheckResult
 from kafka_segments.verbs.tell.validate.decide.checks import Severity
 from kafka_segments.verbs.tell.validate.report import print_summary
@@ -97,6 +100,26 @@ def test_findings_of_a_build_are_its_counts() -> None:
     blocked = ["blocks: no_topic_id (4, e.g. /logs/t-0)", "  no topic id", "  action: start it"]
     assert _heard(*blocked).findings() == "blocks: no_topic_id (4, e.g. /logs/t-0)"
     assert _heard("tables: /wh").findings() == "tables: /wh"
+
+
+@pytest.mark.parametrize("starts", [True, False, None])
+@pytest.mark.parametrize("section", Section)
+def test_findings_of_a_triage_are_its_verdict_and_the_first_of_each_part(
+    starts: bool | None, section: Section, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [Line(section, "/d/a", "meta.properties", what) for what in ("is spoilt", "is old")]
+    facts = (False, True, 1, 2, 10, 0)
+    broken = TriagedNode("c", 1, ("/d/a", "/d/b"), starts, ("/d/a",), *facts, tuple(lines), ())
+    sound = TriagedNode("c", 2, ("/e",), True, (), *facts, (), (Step("start the broker"),))
+    print_triage([broken, sound], "table")
+
+    said = capsys.readouterr().out.splitlines()
+    verdict = {True: "starts", False: "does not start", None: "not known whether it starts"}[starts]
+    cost = "; offsets 0, records 0" if section == Section.LOSES else ""
+    assert _heard(*said).findings() == (
+        f"broker 1 of cluster c, /d/a, /d/b: {verdict}, without /d/a;"
+        f" {section}: /d/a/meta.properties: is spoilt{cost}; broker 2 of cluster c, /e: starts"
+    )
 
 
 def test_steps_are_counted_and_refused_logs_named_but_not_all_of_them() -> None:

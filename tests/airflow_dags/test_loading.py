@@ -13,6 +13,7 @@ from kafka_segments.verbs.change.compact.command import compact
 from kafka_segments.verbs.change.migrate.command import migrate
 from kafka_segments.verbs.change.recovery.command import recovery
 from kafka_segments.verbs.copies.backup.command import backup
+from kafka_segments.verbs.find.triage.command import triage
 from kafka_segments.verbs.judge.retention.command import retention
 from kafka_segments.verbs.scan.command import build
 from kafka_segments.verbs.tell.report.command import report
@@ -30,6 +31,7 @@ VERBS = {
     "migrate_legacy": migrate,
     "plan_recovery": recovery,
     "report_segments": report,
+    "triage_directories": triage,
     "validate_tables": validate,
 }
 STEP = {"log": "/logs/t-0", "segments": 2, "bytes": 300, "in_place": "before", "message": ""}
@@ -143,7 +145,7 @@ def test_a_sites_own_file_adds_callbacks_and_timeouts(tmp_path: Path) -> None:
 
     rebuild, upkeep = dags["kafka_segments_rebuild"], dags["kafka_segments_upkeep"]
     assert (rebuild["on_failure"], rebuild["timeout"], rebuild["task_failures"]) == (True, 10800, 3)
-    assert (upkeep["on_failure"], upkeep["timeout"], upkeep["task_failures"]) == (False, 2 * DAY, 4)
+    assert (upkeep["on_failure"], upkeep["timeout"], upkeep["task_failures"]) == (False, 2 * DAY, 6)
     assert upkeep["task_timeouts"] == [3600]
     assert upkeep["unchecked"] == []
 
@@ -182,6 +184,22 @@ def test_a_variable_of_log_directories_is_checked_as_the_param_is(loaded: Any) -
         strict=True,
     ):
         assert said.startswith(begin)
+
+
+def test_a_triage_is_of_what_the_run_names_and_skipped_with_a_line_where_it_names_none(
+    loaded: Any,
+) -> None:
+    by_param, off, by_variable, *none, no_json, unfit = loaded["triage_dirs"]
+
+    assert by_param == [[{"name": "p", "mapped_options": {"source": ["/p/a", "/p/b"]}}]]
+    assert by_variable == [[{"name": "v", "mapped_options": {"source": ["/v"]}}]]
+    said = "no param and no variable names triage_dirs: triage is skipped"
+    assert [off, *none] == [[[], said]] * 5
+    kinds = [no_json[0], unfit[0]]
+    assert kinds == ["AirflowFailException"] * 2  # which is not tried again
+    name = "variable kafka_segments_triage_dirs"
+    assert no_json[1].startswith(f"{name} is no JSON: ")
+    assert unfit[1].startswith(f"{name}: $[0].sources: ")
 
 
 def test_a_variable_that_a_template_needs_and_that_is_not_set_is_named_by_every_dag(
@@ -271,3 +289,5 @@ def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> Non
     assert apply["execute"] and not preview["execute"]
     (decide,) = [sent for _, task, sent in loaded["submitted"] if task == "decide"]
     assert decide[:2] == ["--topic-configs", file]  # by the variable
+    looked_at = parsed["triage_directories", "triage"]
+    assert (looked_at["now_ms"], looked_at["check"]) == (1_795_000_000_000, "tails")
