@@ -9,6 +9,7 @@ import pytest
 
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.verbs.find.records.decide import Query, Why
+from kafka_segments.verbs.find.records.large_batches import LargestBatches
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
 from support.kafka.kafka_referee import Referee
 from support.logs.spoilt_batches import FAULTS, TIME, put, sound_batches
@@ -20,7 +21,7 @@ def _scanned(folder: Path, data: bytes) -> tuple[SegmentScan, Path]:
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(data)
     (segment,) = find_segments([str(folder)]).segments
-    return SegmentReader(Query(), most=10, most_large=3).scan(segment), log
+    return SegmentReader(Query(), most=10, largest=LargestBatches(3)).scan(segment), log
 
 
 @pytest.mark.parametrize("draw", range(10))

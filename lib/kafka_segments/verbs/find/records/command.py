@@ -47,7 +47,7 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
         type=POSITIVE_INT,
         default=10,
         show_default=True,
-        help="How many of the largest batches are told.",
+        help="Of how many topics and producers the largest batch is told.",
     ),
     follow_links_option,
 )
@@ -92,13 +92,8 @@ def _records(
         follow_links,
     )
     with progress(None) as work:
-        scans, unread_here = run_records(options, work=work)
-        unread = print_records(
-            scans,
-            unread_here,
-            output,
-            form=RecordsForm(form, most, most_large, asks=not query.is_any),
-        )
+        read = run_records(options, work=work)
+        unread = print_records(read, output, form=RecordsForm(form, most, not query.is_any))
     return ExitStatus.FINDINGS if unread else ExitStatus.DONE
 
 

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
 from itertools import chain
 from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import print_text, size_text, utc
 from kafka_segments.verbs.find.records.decide import Unreadable, Why
-from kafka_segments.verbs.find.records.segment_records import FoundRecord, LargeBatch, SegmentScan
+from kafka_segments.verbs.find.records.large_batches import LargeBatch, LargestBatches
+from kafka_segments.verbs.find.records.run import ReadRecords
+from kafka_segments.verbs.find.records.segment_records import FoundRecord, SegmentScan
 
 _MOST_SHOWN_CHARACTERS = 200
 _UNTOLD = {
@@ -34,12 +35,12 @@ class _Log:
 class _Sum:
     """What was read of all."""
 
+    largest: LargestBatches
     found: int = 0
     shown: int = 0
     records: int = 0
     unreadable: int = 0
     problems: int = 0
-    largest: list[LargeBatch] = field(default_factory=list)
     logs: dict[tuple[str, int], _Log] = field(default_factory=dict)
 
 
@@ -50,45 +51,38 @@ class RecordsForm:
     Attributes:
         values: How keys and values are written: text, hex or json.
         most: How many records are printed at most.
-        most_large: How many of the largest batches are.
         asks: Records were asked for; else what cannot be read, and the largest batches.
     """
 
     values: str
     most: int
-    most_large: int
     asks: bool
 
 
-def print_records(
-    scans: Iterable[SegmentScan],
-    unread: Sequence[str],
-    output: str,
-    *,
-    form: RecordsForm,
-) -> int:
+def print_records(read: ReadRecords, output: str, *, form: RecordsForm) -> int:
     """Print records as they are found; return how much could not be read.
 
     Args:
-        scans: what was read, segment by segment.
-        unread: what was not read besides, in lines.
+        read: what is read.
         output: table, json or csv.
         form: how they are printed.
     """
-    total = _Sum()
-    rows = _rows(scans, total, form)
+    total = _Sum(read.largest)
+    rows = _rows(read.scans, total, form)
     if output == "table":
         for row in rows:
             print_text(_line(row))
     else:
         print_dicts(chain(rows, _read_rows(total)), output)
-    _say_proof(total, unread, asks=form.asks)
-    return total.unreadable + total.problems + len(unread)
+    if not form.asks:
+        _say_limits(total.largest, read.limits_known_by)
+    _say_proof(total, read.unread, asks=form.asks)
+    return total.unreadable + total.problems + len(read.unread)
 
 
 def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Iterator[dict[str, Any]]:
     for scan in scans:
-        _count(scan, total, form.most_large)
+        _count(scan, total)
         yield from map(_unreadable_row, scan.unreadable)
         for record in scan.found if form.asks else ():
             if total.shown < form.most:
@@ -97,10 +91,10 @@ def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Itera
         if scan.problem is not None:
             say(f"{scan.segment.path}: not read: {scan.problem}")
     if not form.asks:
-        yield from map(_large_row, total.largest)
+        yield from map(_large_row, total.largest.rows())
 
 
-def _count(scan: SegmentScan, total: _Sum, most_large: int) -> None:
+def _count(scan: SegmentScan, total: _Sum) -> None:
     segment = scan.segment
     log = total.logs.setdefault((segment.topic, segment.partition), _Log())
     log.segments += 1
@@ -114,7 +108,7 @@ def _count(scan: SegmentScan, total: _Sum, most_large: int) -> None:
     total.records += scan.records
     total.unreadable += len(scan.unreadable)
     total.problems += scan.problem is not None
-    total.largest = nlargest(most_large, [*total.largest, *scan.largest])
+    total.largest.take(scan.largest)
 
 
 _COLUMNS = (
@@ -128,6 +122,8 @@ _COLUMNS = (
         "size_bytes",
         "records",
         "unreadable",
+        "largest_record_bytes",
+        "max_message_bytes",
     ),
     *("producer_id", "leader_epoch"),
     *("path", "position"),
@@ -196,6 +192,8 @@ def _large_row(one: LargeBatch) -> dict[str, Any]:
         offset=one.base_offset,
         size_bytes=one.size_bytes,
         records=one.records,
+        largest_record_bytes=one.largest_record_bytes,
+        max_message_bytes=one.limit_bytes,
     )
 
 
@@ -224,10 +222,13 @@ def _line(row: dict[str, Any]) -> str:
         )
     if row["row"] == "large batch":
         producer = f", producer {row['producer_id']}" if row["producer_id"] >= 0 else ""
-        return (
-            f"{log} offset {row['offset']}: a batch of {size_text(row['size_bytes'])},"
-            f" {row['records']} records{producer}"
-        )
+        records, most = row["records"], row["largest_record_bytes"]
+        counted = f", {records} records" if records >= 0 else ""
+        largest = "" if most is None else f", the largest record {size_text(most)}"
+        is_above = row["size_bytes"] > row["max_message_bytes"]
+        above = f": above max.message.bytes, {row['max_message_bytes']}" if is_above else ""
+        size = size_text(row["size_bytes"])
+        return f"{log} offset {row['offset']}: a batch of {size}{counted}{largest}{producer}{above}"
     seek = (
         "nothing that can be read follows"
         if row["seek_to"] is None
@@ -240,6 +241,13 @@ def _line(row: dict[str, Any]) -> str:
 def _short(value: Any) -> str:
     text = "null" if value is None else str(value)
     return text if len(text) <= _MOST_SHOWN_CHARACTERS else f"{text[:_MOST_SHOWN_CHARACTERS]}…"
+
+
+def _say_limits(largest: LargestBatches, known_by: str) -> None:
+    """Say how many batches are above max.message.bytes, and from where that is known."""
+    for topic, count in sorted(largest.above.items()):
+        limit = largest.limit_of(topic)
+        say(f"{topic}: {count} batches are above max.message.bytes, {limit} ({known_by})")
 
 
 def _say_proof(total: _Sum, unread: Sequence[str], *, asks: bool) -> None:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.console.grouping import alike, without_numbers
 from kafka_segments.console.local_folders import nearest_names
@@ -16,7 +16,9 @@ from kafka_segments.files.storage.files import first_line
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.names import parse_partition_folder
 from kafka_segments.verbs.find.records.decide import Query
+from kafka_segments.verbs.find.records.large_batches import LargestBatches
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
+from kafka_segments.verbs.find.records.topic_limits import TopicLimits, read_limits
 
 if TYPE_CHECKING:
     from kafka_segments.console.bar import ReadProgress
@@ -47,10 +49,24 @@ class RecordsOptions:
     follow_links: bool = False
 
 
-def run_records(
-    options: RecordsOptions, *, work: "ReadProgress | None" = None
-) -> tuple[Iterator[SegmentScan], list[str]]:
-    """Return what is read of each segment, in order as it is read, and in lines what was not.
+class ReadRecords(NamedTuple):
+    """What is read.
+
+    Attributes:
+        scans: Of each segment, as it is read.
+        unread: What is not read besides, in lines.
+        largest: What the largest batches are held against; nothing is noted.
+        limits_known_by: From where that is known.
+    """
+
+    scans: Iterator[SegmentScan]
+    unread: list[str]
+    largest: LargestBatches
+    limits_known_by: str
+
+
+def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) -> ReadRecords:
+    """Read segments, in order, all cores at once.
 
     ``work`` is told of the progress, in bytes.
 
@@ -65,7 +81,10 @@ def run_records(
     unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
     if not options.query.is_any:  # a consumer never sees what no broker serves
         unread += _left_out(found.left_out, options)
-    return _scans(chosen, options, work), unread
+    limits = read_limits(found.segments) if options.query.is_any else TopicLimits({}, 0, "")
+    largest = LargestBatches(options.most_large, limits.of_topic, limits.default)
+    scans = _scans(chosen, options, largest, work)
+    return ReadRecords(scans, unread, largest.anew(), limits.known_by)
 
 
 def _chosen(segments: Sequence[ListedSegment], options: RecordsOptions) -> list[ListedSegment]:
@@ -107,19 +126,20 @@ def _folder_of(row: Listed) -> str:
 
 
 def _scans(
-    segments: Sequence[ListedSegment], options: RecordsOptions, work: "ReadProgress | None"
+    segments: Sequence[ListedSegment],
+    options: RecordsOptions,
+    largest: LargestBatches,
+    work: "ReadProgress | None",
 ) -> Iterator[SegmentScan]:
     own = threading.local()
 
     def scan(segment: ListedSegment) -> SegmentScan:
         if not hasattr(own, "reader"):
-            own.reader = SegmentReader(
-                options.query, most=options.most, most_large=options.most_large
-            )
+            own.reader = SegmentReader(options.query, most=options.most, largest=largest)
         try:
             found: SegmentScan = own.reader.scan(segment)
         except _ERRORS as error:
-            found = SegmentScan(segment, problem=first_line(error))
+            found = SegmentScan(segment, largest.anew(), problem=first_line(error))
         if work is not None:
             work.has_read(segment.size_bytes)
         return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import OpenSegment, open_segment, place
+from kafka_segments.kafka.broker_rules.record_sizes import bytes_but_times
 from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
@@ -17,6 +19,7 @@ from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.record_filling import RecordFiller
 from kafka_segments.verbs.change.recovery.torn_tail import read_tail
 from kafka_segments.verbs.find.records.decide import Query, Unreadable, Why, matching
+from kafka_segments.verbs.find.records.large_batches import LargestBatches
 
 _MOST_BATCH_BYTES = 256 * 1024 * 1024
 _DATA_BYTES = 8 * 1024 * 1024
@@ -41,40 +44,27 @@ class FoundRecord(NamedTuple):
     leader_epoch: int
 
 
-class LargeBatch(NamedTuple):
-    """A batch by its bytes, as a broker holds them against ``max.message.bytes``."""
-
-    size_bytes: int
-    path: str
-    topic: str
-    partition: int
-    position: int
-    base_offset: int
-    records: int
-    producer_id: int
-
-
 @dataclass
 class SegmentScan:
     """What was read of a segment.
 
     Attributes:
         segment: The segment.
+        largest: The largest batches.
         found: The records asked for, up to as many as are kept.
         count: How many there are.
         records: How many records were looked at, those of control batches not counted.
         unreadable: What could not be read.
-        largest: The largest batches.
         next_offset: The offset behind the last batch that was read; None: there is none.
         problem: Why the file could not be read to its end; None: it was.
     """
 
     segment: ListedSegment
+    largest: LargestBatches
     found: list[FoundRecord] = field(default_factory=list)
     count: int = 0
     records: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
-    largest: list[LargeBatch] = field(default_factory=list)
     next_offset: int | None = None
     problem: str | None = None
 
@@ -85,11 +75,11 @@ class SegmentReader:
     Args:
         query: which records are kept.
         most: how many of a segment are kept at most.
-        most_large: how many of its largest batches are.
+        largest: how many of its largest batches are, and what they are held against.
     """
 
-    def __init__(self, query: Query, *, most: int, most_large: int) -> None:
-        self._query, self._most, self._most_large = query, most, most_large
+    def __init__(self, query: Query, *, most: int, largest: LargestBatches) -> None:
+        self._query, self._most, self._largest = query, most, largest
         bounds = Bounds(
             query.low_offset, query.high_offset, query.low_timestamp, query.high_timestamp
         )
@@ -107,7 +97,7 @@ class SegmentReader:
             OSError: it cannot be read.
             FileChangedError: it became shorter.
         """
-        scan = SegmentScan(segment)
+        scan = SegmentScan(segment, self._largest.anew())
         with open_segment(place(segment.path)) as opened:
             position = 0
             while position < opened.size_bytes:
@@ -119,7 +109,6 @@ class SegmentReader:
                     break
                 position = behind
             opened.check_unchanged()
-        scan.largest = sorted(scan.largest, reverse=True)[: self._most_large]
         return scan
 
     def _to_end(
@@ -144,7 +133,7 @@ class SegmentReader:
         """Look at the records of a chunk."""
         batches = chunk.batches
         self._note_order(batches, start, scan)
-        self._note_large(batches, start, scan)
+        scan.largest.note(batches, scan.segment, start, partial(self._largest_record, chunk))
         for batch in np.flatnonzero(batches[wire.BATCH_MAGIC] > _NEWEST_MAGIC).tolist():
             reason = f"its magic is {batches[wire.BATCH_MAGIC, batch]}, consumers know 0 to 2"
             scan.unreadable.append(_unreadable(scan, batches[:, batch], start, reason))
@@ -210,21 +199,18 @@ class SegmentReader:
             _add_to_run(scan, bad._replace(why=Why.ORDER, seek_to=None))
         scan.next_offset = int(greatest[-1]) + 1
 
-    def _note_large(self, batches: wire.Batches, start: int, scan: SegmentScan) -> None:
-        sizes = batches[wire.BATCH_SIZE_BYTES]
-        for batch in np.argsort(sizes)[::-1][: self._most_large].tolist():
-            scan.largest.append(
-                LargeBatch(
-                    int(sizes[batch]),
-                    scan.segment.path,
-                    scan.segment.topic,
-                    scan.segment.partition,
-                    start + int(batches[wire.BATCH_POSITION, batch]),
-                    int(batches[wire.BATCH_BASE_OFFSET, batch]),
-                    int(batches[wire.BATCH_RECORD_COUNT, batch]),
-                    int(batches[wire.BATCH_PRODUCER_ID, batch]),
-                )
-            )
+    def _largest_record(self, chunk: Chunk, batch: int) -> int | None:
+        """Return the bytes of the largest record of a batch; None: it cannot be decoded."""
+        chosen = np.ascontiguousarray(chunk.batches[:, [batch]])
+        if chunk.data is None or chosen[wire.BATCH_MAGIC, 0] > _NEWEST_MAGIC:
+            return None
+        largest, filler = 0, self._whole
+        for rows in filler.fill(chosen, chunk.data, chunk.data_position):
+            if filler.errors:
+                return None
+            deltas = filler.columns.rows[filling.ROW_OFFSET, :rows] - chosen[wire.BATCH_BASE_OFFSET]
+            largest = max(largest, int(bytes_but_times(filler.columns, rows, deltas).max()))
+        return largest
 
     def _behind(
         self, opened: OpenSegment, scan: SegmentScan, position: int, reason: str
