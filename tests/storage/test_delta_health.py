@@ -3,9 +3,12 @@
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from kafka_segments.engine.tables.catalog import RETENTION_PLANS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import BrokenTableError, NoFolderError, SourceError
 from kafka_segments.files.storage.delta_health import (
     broken_file,
@@ -24,6 +27,9 @@ from kafka_segments.files.storage.table_versions import (
     noted_log,
 )
 from support.stores.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MOST_TO_NOTE, MOST_TO_READ = 7, 2
 
@@ -191,6 +197,22 @@ def test_a_builds_table_that_is_gone_is_made_whole_and_another_one_is_as_a_perso
     assert found is not None and found.is_cut
     assert "_delta_log is not there, version 2 had been committed. `kafka-segments b" in found.text
     assert broken_log(str(plans)) is None
+
+
+def test_a_table_of_which_the_log_alone_is_gone_is_not_taken_for_one_that_was_moved_away(
+    table: Path, tmp_path: Path
+) -> None:
+    plans, root = table.rename(table.with_name("retention_plans")), str(tmp_path / "warehouse")
+    note_versions(root, ("retention_plans",))
+    tables = Warehouse(cast("SparkSession", None), root)
+    assert tables.version(RETENTION_PLANS) == len(list((plans / "_delta_log").iterdir())) - 1
+    shutil.rmtree(plans / "_delta_log")
+
+    with pytest.raises(BrokenTableError, match=r"_delta_log is not there.* Restore .*, or move it"):
+        tables.version(RETENTION_PLANS)
+
+    shutil.rmtree(plans)
+    assert tables.version(RETENTION_PLANS) is None
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ from kafka_segments.engine.tables.upgrades import bring_up_to_date, made_schema
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.delta_append import append_files
 from kafka_segments.files.storage.delta_create import create_table
-from kafka_segments.files.storage.delta_health import refuse_broken_log
-from kafka_segments.files.storage.delta_log import last_version, remove_log_without_commit
+from kafka_segments.files.storage.delta_health import refuse_broken_log, version_if_there
+from kafka_segments.files.storage.delta_log import remove_log_without_commit
 from kafka_segments.files.storage.delta_rows import file_totals
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import commit_lock, creation_lock
@@ -88,8 +88,11 @@ class Warehouse:
 
         The commit with version 0 makes the table and adds no rows. Only the names of the files
         in the table's log are read, without a Spark job.
+
+        Raises:
+            BrokenTableError: it has no log any more, and was not moved away.
         """
-        return last_version(join_uri(self.root, table.name))
+        return version_if_there(join_uri(self.root, table.name))
 
     def _exists(self, table: Table) -> bool:
         """Tell whether a table exists; its log is looked at until it does."""

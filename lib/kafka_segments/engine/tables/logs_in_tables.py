@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from kafka_segments.engine.limits import LOGS_BYTES, SEGMENT_FILES, SEGMENT_LOG_BYTES, SEGMENT_ROWS
 from kafka_segments.engine.tables.catalog import LOGS, METADATA_PARTITIONS, SEGMENTS
 from kafka_segments.engine.tables.replicas import is_of_another_topic
-from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_health import version_if_there
 from kafka_segments.files.storage.delta_rows import read_small_files, read_small_table
 from kafka_segments.files.storage.uris import join_uri
 
@@ -64,7 +64,7 @@ def logs_of_topics(warehouse: str) -> set[KnownLog] | None:
 def _named_ids(warehouse: str) -> dict[tuple[str, str], str] | None:
     """Return the topic ids that the metadata gives topics last; None: only Spark can tell."""
     table = join_uri(warehouse, METADATA_PARTITIONS.name)
-    if last_version(table) is None:
+    if version_if_there(table) is None:
         return {}
     columns = ("cluster", "topic", "topic_id", "until_offset")
     rows = read_small_table(table, columns, most_bytes=LOGS_BYTES)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from kafka_segments.engine.limits import METADATA_BYTES, METADATA_FILES, METADATA_ROWS
 from kafka_segments.engine.tables.catalog import LOG_DIRS, METADATA_PROBLEMS, METADATA_TABLES
 from kafka_segments.engine.tables.cluster_names import cluster_in_words
-from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_health import version_if_there
 from kafka_segments.files.storage.delta_rows import read_small_files, read_small_table
 from kafka_segments.files.storage.uris import join_uri
 
@@ -137,7 +137,7 @@ def _files_of(warehouse: str, table: str) -> list[pa.Table]:
 
 def _refuse_large(warehouse: str, table: str) -> None:
     """Refuse a table that is there, and was not read without Spark."""
-    if last_version(join_uri(warehouse, table)) is not None:
+    if version_if_there(join_uri(warehouse, table)) is not None:
         raise NoMetadataError(f"its table {table} is too large to be read")
 
 

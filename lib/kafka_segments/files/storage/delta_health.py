@@ -19,6 +19,7 @@ from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     MOST_COMMIT_BYTES,
     commits_since_checkpoint,
+    last_version,
     last_version_among,
     log_entries,
     log_of,
@@ -149,10 +150,13 @@ def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Brok
             why = f"has {entry.size_bytes} bytes, it was committed with {there}"
             return Broken(table, _in_log(entry), why, entry is commits[-1])
     last = last_version_among(entries)
-    if last is None:  # another table may have been moved away: what it kept is then lost
+    if last is None:
         why = f"is not there, version {noted.version} had been committed"
-        is_made = table.rstrip("/").rpartition("/")[2] in OF_BUILD
-        return Broken(table, "_delta_log", why, is_cut=True) if is_made else None
+        is_made, folder = table.rstrip("/").rpartition("/")[2] in OF_BUILD, place(table)
+        kind = folder.filesystem.get_file_info(folder.path).type
+        if not is_made and kind == fs.FileType.NotFound:
+            return None  # it was moved away: what it kept is then lost
+        return Broken(table, "_delta_log", why, is_cut=is_made)
     if last >= noted.version:
         return None
     newest = log_of(table).child(f"{noted.version:020d}.json")
@@ -172,6 +176,18 @@ def refuse_broken_log(table: str) -> list[FileEntry]:
     if broken is not None:
         raise BrokenTableError(broken.text)
     return entries
+
+
+def version_if_there(table: str) -> int | None:
+    """Return the last version of a table, None without a table: whoever does without asks for it.
+
+    Raises:
+        BrokenTableError: it has no log any more, and was not moved away.
+    """
+    version = last_version(table)
+    if version is None:
+        refuse_broken_log(table)
+    return version
 
 
 def broken_file(table: str) -> Broken | None:

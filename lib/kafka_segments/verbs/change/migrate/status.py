@@ -11,7 +11,7 @@ from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.missing import missing_plan
 from kafka_segments.engine.tables.outcomes import Outcome
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.storage.delta_health import version_if_there
 from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, SegmentAction, Step
@@ -32,7 +32,7 @@ def status_without_spark(warehouse: str, plan_id: str) -> Iterator[LogStep] | No
     """
     planned = _rows(warehouse, "migration_plans", _PLANNED, plan_id)
     events: list[_Log] | None = []
-    if last_version(join_uri(warehouse, "migration_events")) is not None:
+    if version_if_there(join_uri(warehouse, "migration_events")) is not None:
         events = _rows(warehouse, "migration_events", (*LOG_KEYS, "step", *_EVENT), plan_id)
     if planned is None or events is None:
         return None
