@@ -2,7 +2,6 @@
 
 import random
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from kafka_segments.verbs.find.records.decide import Query, Why
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
 from support.kafka.kafka_referee import Referee
-from support.logs.spoilt_batches import FAULTS, TIME, put, sound_batches
+from support.logs.spoilt_batches import FAULTS, STRUCTURES, TIME, put, sound_batches
 from support.logs.strategies import v2_batch
 
 
@@ -61,30 +60,31 @@ def test_the_batches_that_a_consumer_cannot_read_are_told(
         assert (scan.records, scan.next_offset) == (kafka["records"], kafka["next"]), draw
 
 
-STRUCTURES: dict[str, Callable[[bytes], bytes]] = {
-    "zeros": lambda batch: bytes(len(batch)),
-    "a length below the least": lambda batch: put(batch, 8, struct.pack(">i", 5)),
-    "a negative length": lambda batch: put(batch, 8, struct.pack(">i", -9)),
-}
-
-
 @pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("is_indexed", [True, False])
 def test_where_no_batch_begins_the_log_goes_on_behind(
-    referee: Referee, tmp_path: Path, seed: int, structure: str
+    referee: Referee, tmp_path: Path, seed: int, structure: str, is_indexed: bool
 ) -> None:
     rng = random.Random(seed)
     first = v2_batch(0, [(TIME, b"a", b"1")])
-    bad = STRUCTURES[structure](v2_batch(1, [(TIME, b"b", b"2"), (TIME, b"c", b"3")]))
+    bad = STRUCTURES[structure](rng, v2_batch(1, [(TIME, b"b", b"2"), (TIME, b"c", b"3")]))
     last = v2_batch(3, [(TIME, b"d", rng.randbytes(9))])
+    entry = struct.pack(">ii", 3, len(first + bad))
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020d}.index").write_bytes(entry if is_indexed else b"")
     scan, log = _scanned(tmp_path, first + bad + last)
 
     kafka = referee.consume(log)
 
-    assert (kafka["stuck"], kafka["next"]) == (True, 1)
+    is_beyond = structure == "a length beyond the file"
+    assert (kafka["stuck"], kafka["next"]) == (not is_beyond, 1)
     (one,) = scan.unreadable
-    assert (one.base_offset, one.seek_to, one.why) == (1, 3, Why.FORMAT)
-    assert "corrupt message when fetching offset 1 for topic-partition t-0" in one.client_error
+    assert (one.base_offset, one.why) == (1, Why.LENGTH if is_beyond else Why.FORMAT)
+    assert (one.position, one.size_bytes) == (len(first), len(bad))
+    assert bool(one.client_error) == (not is_beyond)
     assert scan.records == 2
+    assert one.seek_to == (3 if is_indexed else None)
+    assert ("offsets 3 on follow, and no broker finds them" in one.reason) == (not is_indexed)
 
 
 def test_a_magic_that_consumers_do_not_know_is_told(referee: Referee, tmp_path: Path) -> None:
@@ -117,6 +117,22 @@ def test_a_torn_end_is_no_batch_that_a_consumer_comes_to(tmp_path: Path) -> None
 
     (one,) = scan.unreadable
     assert (one.why, one.seek_to, one.client_error) == (Why.TORN, None, "")
+
+
+def test_zeros_behind_the_batches_of_a_closed_segment_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    first = v2_batch(0, [(TIME, b"a", b"1")]) + bytes(5000)
+    (folder / f"{0:020d}.log").write_bytes(first)
+    (folder / f"{7:020d}.log").write_bytes(v2_batch(7, [(TIME, b"a", b"1")]))
+    segment = find_segments([str(tmp_path)]).segments[0]
+
+    scan = SegmentReader(Query(), most=1, largest=LargestBatches(1)).scan(segment)
+
+    (one,) = scan.unreadable
+    assert (one.why, one.base_offset, one.seek_to) == (Why.FORMAT, 1, 7)
+    assert one.size_bytes == 5000
+    assert "zeros up to the end of a segment that is not the last" in one.reason
 
 
 def test_preallocated_zeros_are_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Properties;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
@@ -126,5 +127,36 @@ final class Broker {
             }
         }
         return count;
+    }
+
+    /** Reads a partition to its end as an application does that seeks over what it is told of. */
+    Map<String, Object> consume(TopicPartition partition, List<Long> seeks) {
+        Map<String, Object> settings = new HashMap<>(clients);
+        settings.put("enable.auto.commit", false);
+        List<List<Object>> thrown = new ArrayList<>();
+        long count = 0;
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+                settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.assign(List.of(partition));
+            consumer.seekToBeginning(List.of(partition));
+            long end = consumer.endOffsets(List.of(partition)).get(partition);
+            while (consumer.position(partition) < end) {
+                try {
+                    count += consumer.poll(Duration.ofSeconds(10)).count();
+                } catch (RuntimeException e) {
+                    long at = consumer.position(partition);
+                    thrown.add(List.of(at, e.getClass().getSimpleName()));
+                    OptionalLong behind = seeks.stream().mapToLong(Long::longValue)
+                        .filter(offset -> offset >= at).findFirst();
+                    if (behind.isEmpty() || thrown.size() > 20) {
+                        break;
+                    }
+                    consumer.assign(List.of()); // or it goes on with what it has fetched
+                    consumer.assign(List.of(partition));
+                    consumer.seek(partition, behind.getAsLong());
+                }
+            }
+        }
+        return Map.of("records", count, "thrown", thrown);
     }
 }

@@ -43,6 +43,11 @@ final class BrokerCommands {
                     Path.of(request.get("target").asText()));
                 return Map.of("records", records);
             }
+            case "broker_consume" -> {
+                List<Long> seeks = new ArrayList<>();
+                request.get("seeks").forEach(offset -> seeks.add(offset.asLong()));
+                return broker.consume(partition(request.get("partition").asText()), seeks);
+            }
             default -> {
                 return ClusterCommands.run(command, request);
             }

@@ -100,6 +100,14 @@ class KafkaBroker(Referee):
         """Read a partition to its end; writes lines as ``Referee.records`` does."""
         self._ask("broker_fetch", partition=partition, first=first, target=str(target))
 
+    def read_on(self, partition: str, seeks: Sequence[int]) -> tuple[int, list[tuple[int, str]]]:
+        """Read a partition to its end; where the consumer throws, go on at the next of ``seeks``.
+
+        Gives how many records came, and each position at which it threw, with the class.
+        """
+        answer = self._ask("broker_consume", partition=partition, seeks=list(seeks))
+        return answer["records"], [(row[0], row[1]) for row in answer["thrown"]]
+
 
 def free_ports(count: int) -> list[int]:
     """Give ports of the loopback interface on which nothing listens."""

@@ -58,6 +58,15 @@ FAULTS: dict[str, Spoil] = {
 }
 
 
+STRUCTURES: dict[str, Spoil] = {
+    "zeros": lambda _, batch: bytes(len(batch)),
+    "a length below the least": lambda _, batch: put(batch, 8, struct.pack(">i", 5)),
+    "a length beyond the file": lambda _, batch: put(batch, 8, struct.pack(">i", 10**6)),
+    "a negative length": lambda _, batch: put(batch, 8, struct.pack(">i", -9)),
+}
+"""What makes of a batch bytes that are none."""
+
+
 def sound_batches(rng: random.Random) -> list[Batch]:
     """Draw batches: several records each, gzipped ones, with a producer, markers, messages v1."""
     batches: list[Batch] = []

@@ -1,9 +1,11 @@
 """Which records are asked for, and what a consumer says where it cannot read a batch.
 
-A consumer throws a KafkaException at the first record of such a batch, whatever is wrong with it,
-and again at each further poll: it goes on only where it is told to seek behind the batch. Batches
+A consumer throws a KafkaException at the first record of such a batch, of one that is not
+compressed at the first bad one, and again at each further poll: it goes on where it is told to seek
+behind the batch; where it stands there already, once it has forgotten what it has fetched. Batches
 whose length or format is wrong it does not get: the broker meets them first, and answers with
-CORRUPT_MESSAGE. A batch that says it has no records is read as an empty one, whatever it holds.
+CORRUPT_MESSAGE, or, where the length goes beyond the file, with the next segment. A batch that says
+it has no records is read as an empty one, whatever it holds.
 Source: CompletedFetch.fetchRecords, maybeEnsureValid;
 FetchCollector.handleInitializeErrors; FileLogInputStream.nextBatch (4.3.1).
 """
@@ -56,6 +58,7 @@ class Why(StrEnum):
     CHECKSUM = "its checksum does not fit"
     RECORDS = "its records cannot be decoded"
     FORMAT = "no batch begins there"
+    LENGTH = "its length goes beyond the file"
     ORDER = "its offsets lie before those in front of it"
     TORN = "the log ends within it"
 
@@ -94,7 +97,7 @@ class Unreadable(NamedTuple):
     def client_error(self) -> str:
         """Return what a consumer says; empty: nothing, as it never comes to it, or passes over."""
         log = f"{self.topic}-{self.partition}"
-        if self.why in (Why.TORN, Why.ORDER):
+        if self.why in (Why.TORN, Why.ORDER, Why.LENGTH):
             return ""
         if self.why == Why.RECORDS and self.codec > _LAST_CODEC:
             return f"IllegalArgumentException: Unknown compression type id: {self.codec}"

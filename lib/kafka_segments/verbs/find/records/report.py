@@ -17,6 +17,7 @@ _MOST_SHOWN_CHARACTERS = 200
 _UNTOLD = {
     Why.TORN.value: "a broker's recovery cuts it off",
     Why.ORDER.value: "a consumer passes over it without a word",
+    Why.LENGTH.value: "a consumer gets the next segment instead, without a word, or waits there",
 }
 
 

@@ -7,15 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kafka_segments.errors import CorruptIndexError, UnreadableObjectError
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
-from kafka_segments.files.storage.files import OpenSegment, open_segment, place
+from kafka_segments.files.storage.files import OpenSegment, open_segment, place, read_whole
 from kafka_segments.kafka.broker_rules.record_sizes import bytes_but_times
+from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
 from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
 from kafka_segments.kafka.wire.record_filling import RecordFiller
 from kafka_segments.verbs.change.recovery.torn_tail import read_tail
 from kafka_segments.verbs.find.records.decide import Query, Unreadable, Why, matching
@@ -24,6 +27,7 @@ from kafka_segments.verbs.find.records.large_batches import LargestBatches
 _MOST_BATCH_BYTES = 256 * 1024 * 1024
 _DATA_BYTES = 8 * 1024 * 1024
 _MOST_HEADERS = 128 * 1024
+_MOST_INDEX_BYTES = 256 * 1024 * 1024
 _NEWEST_MAGIC = layout.MAGIC_V2
 Header = tuple[str, bytes | None]
 
@@ -121,12 +125,17 @@ class SegmentReader:
             size_bytes=opened.size_bytes - position,
             written_bytes=None if written is None else max(written - position, 0),
         )
-        end = None
+        end, walked = None, position
         for chunk in chunks:
             if chunk.batches.shape[1]:
                 self._take(chunk, position, scan)
+                last = chunk.batches[:, -1]
+                walked = position + int(last[wire.BATCH_POSITION] + last[wire.BATCH_SIZE_BYTES])
             if chunk.end_reason is not None:
                 end = position + chunk.end_position, chunk.end_reason
+        is_closed = scan.segment.next_base_offset is not None
+        if end is None and is_closed and self._query.is_any and walked < opened.size_bytes:
+            return walked, "zeros up to the end of a segment that is not the last"
         return end
 
     def _take(self, chunk: Chunk, start: int, scan: SegmentScan) -> None:
@@ -230,10 +239,12 @@ class SegmentReader:
             )
             scan.next_offset = bad[1]
             return end
+        is_beyond = length >= layout.MIN_LENGTH and end > size
+        why = Why.LENGTH if is_beyond or len(header) < layout.UP_TO_MAGIC else Why.FORMAT
         tail = read_tail(opened.read_into, start=position, end=size, next_offset=expected)
         if tail.sound_at is None:
             is_last = scan.segment.next_base_offset is None
-            why = Why.TORN if is_last else Why.FORMAT
+            why = Why.TORN if is_last else why
             seek = scan.segment.next_base_offset
             scan.unreadable.append(
                 _at(scan, position, size - position, expected, seek, why, reason)
@@ -242,9 +253,29 @@ class SegmentReader:
         first = bytearray(layout.LENGTH)
         opened.read_into(tail.sound_at, memoryview(first))
         length = tail.sound_at - position
-        seek = _int(first, layout.BASE_OFFSET, 8)
-        scan.unreadable.append(_at(scan, position, length, expected, seek, Why.FORMAT, reason))
+        sound = _int(first, layout.BASE_OFFSET, 8)
+        seek = _served_from(scan.segment, tail.sound_at)
+        if seek is None or seek > sound:
+            until = "on" if seek is None else f"to {seek - 1}"
+            reason = f"{reason}; offsets {sound} {until} follow, and no broker finds them"
+        scan.unreadable.append(_at(scan, position, length, expected, seek, why, reason))
         return tail.sound_at
+
+
+def _served_from(segment: ListedSegment, position: int) -> int | None:
+    """Return the first offset that a broker finds behind bytes that are no batch.
+
+    It goes from an index entry on to the offset that is asked for: one has to lie behind them, else
+    the next segment is the first that it finds. None: nothing. Source: LogSegment.translateOffset.
+    """
+    index = place(segment.path.removesuffix(LOG_SUFFIX) + OFFSET_INDEX_SUFFIX)
+    try:
+        data = read_whole(index, most_bytes=_MOST_INDEX_BYTES)
+    except (OSError, CorruptIndexError, UnreadableObjectError):
+        data = b""  # a broker makes it anew, and ends it there
+    entries = decode_offset_index(data, base_offset=segment.base_offset)
+    behind = entries[entries[:, 1] >= position]
+    return int(behind[0, 0]) if len(behind) else segment.next_base_offset
 
 
 def _add_to_run(scan: SegmentScan, bad: Unreadable) -> None:
