@@ -26,8 +26,10 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
+from kafka_segments.verbs.find.triage.decide import Section
 from kafka_segments.verbs.tell.report.copies import CopyFacts
 from kafka_segments.verbs.tell.report.crash import Crash, crashes_of
+from kafka_segments.verbs.tell.report.directory_files import DirectoryAnswer, TriageRow
 from kafka_segments.verbs.tell.report.forecast import forecast_disk
 from kafka_segments.verbs.tell.report.report import print_report, render_report
 from kafka_segments.verbs.tell.report.run import ReportData, ReportLimits, ReportOptions, run_report
@@ -511,6 +513,24 @@ def test_the_map_of_copies_names_what_differs_as_text(data: ReportData) -> None:
     assert "The first 1 of 1,429 findings as a table" in page
     assert "<script>" not in page.partition("Where copies differ")[2].partition("</section>")[0]
     assert len(page) - len(without) < 200_000
+
+
+def test_what_verbs_on_directories_printed_is_a_card_and_a_section(data: ReportData) -> None:
+    keys = {"cluster": "c", "broker_id": 1, "log_dir": EVIL, "place": "<i>", "bytes": None}
+    rows = [
+        TriageRow(row="verdict", what="does not start", step="", **keys),
+        TriageRow(row=Section.STOPS, what="<b>", step="<u>", **keys),
+        TriageRow(row="step", what="step 1", step="<u>", **keys),
+    ]
+
+    page = render_report(replace(data, directories=[DirectoryAnswer("/rows.json", NOW_MS, rows)]))
+
+    assert '<li class="bad"><b>1</b> found by triage</li>' in page
+    part = page.partition('<h2 id="h-directories-1">Triage</h2>')[2].partition("</section>")[0]
+    assert "broker 1 of cluster c does not start." in part
+    assert ">not known</td>" in part
+    assert "<li>&lt;u&gt;: &lt;i&gt;</li>" in part
+    assert "h-directories" not in render_report(data)
 
 
 @pytest.mark.parametrize(

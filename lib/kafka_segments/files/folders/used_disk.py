@@ -64,8 +64,13 @@ class DiskSpace(NamedTuple):
 
     @property
     def full_percent(self) -> int:
-        """Return how full it is, as ``df`` tells it: of what a broker can use."""
-        return 100 * self.used_bytes // max(self.used_bytes + self.free_bytes, 1)
+        """Return how full it is."""
+        return full_percent(self.used_bytes, self.free_bytes)
+
+
+def full_percent(used_bytes: int, free_bytes: int) -> int:
+    """Return how full a disk is, as ``df`` tells it: of what a broker can use."""
+    return 100 * used_bytes // max(used_bytes + free_bytes, 1)
 
 
 def walk_disk(roots: Iterable[str]) -> Iterator[UsedFolder]:

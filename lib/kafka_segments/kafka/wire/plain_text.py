@@ -12,14 +12,15 @@ def first_of(names: Iterable[object], most: int) -> str:
     return f"{', '.join(every[:most])}{more}"
 
 
-def node_in_words(cluster: str, node_id: int, log_dirs: Iterable[object]) -> str:
+def node_in_words(cluster: str, node_id: int, log_dirs: Iterable[object] = ()) -> str:
     """Name a node by its id and its cluster, as far as they are known, and its directories.
 
     ``cluster`` empty, ``node_id`` -1: not known.
     """
     broker = "a broker" if node_id < 0 else f"broker {node_id}"
     of_cluster = f" of cluster {cluster}" if cluster else ""
-    return f"{broker}{of_cluster}, {first_of(log_dirs, _MOST_DIRS)}"
+    dirs = first_of(log_dirs, _MOST_DIRS)
+    return f"{broker}{of_cluster}, {dirs}" if dirs else f"{broker}{of_cluster}"
 
 
 def plain(text: str) -> str:

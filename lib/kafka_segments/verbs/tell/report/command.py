@@ -1,5 +1,7 @@
 """``report``: one HTML page about a warehouse."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +21,14 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 @click.command(cls=Command, reads=("segments", "runs"))
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
+@click.option(
+    "--directories",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also show what `triage`, `disk`, `cleaner` or `records` printed with --output json;"
+    " repeatable.",
+)
 @now_ms_option
 @output_option()
 @verbose_option
@@ -31,13 +41,23 @@ def report(**options: Any) -> None:
     run_with(_report, options)
 
 
-def _report(*, warehouse: str, out: str, now_ms: int, output: str, **_: Any) -> int:
+def _report(
+    *,
+    warehouse: str,
+    out: str,
+    directories: tuple[Path, ...],
+    now_ms: int,
+    output: str,
+    **_: Any,
+) -> int:
+    from kafka_segments.verbs.tell.report.directory_files import read_answers  # noqa: PLC0415
     from kafka_segments.verbs.tell.report.report import print_report  # noqa: PLC0415
     from kafka_segments.verbs.tell.report.run import ReportOptions, run_report  # noqa: PLC0415
 
     target = absolute_uri(out)
     asked = ReportOptions(absolute_uri(warehouse), now_ms)
+    answers = read_answers(directories)
     with verb_session("report", warehouse=asked.warehouse, reads_all=True) as verb:
-        data = run_report(verb.spark, asked)
+        data = replace(run_report(verb.spark, asked), directories=answers)
     print_report(data, target, output)
     return ExitStatus.DONE

@@ -14,6 +14,7 @@ from kafka_segments.kafka.wire.plain_text import plain
 from kafka_segments.verbs.tell.report import view
 from kafka_segments.verbs.tell.report.cluster import CHANGES_DAYS
 from kafka_segments.verbs.tell.report.copies import KINDS, copy_maps
+from kafka_segments.verbs.tell.report.directories import directory_views
 from kafka_segments.verbs.tell.report.number_texts import count_text, many
 from kafka_segments.verbs.tell.report.run import ReportData
 from kafka_segments.verbs.tell.report.timeline_json import lanes_of_page
@@ -56,6 +57,7 @@ def render_report(data: ReportData) -> str:
         cluster_days=CHANGES_DAYS,
         copy_maps=copy_maps,
         copy_kinds=KINDS,
+        directories=directory_views(data.directories, data.last_run_ms),
         style=_text("report.css"),
         script=_text("report.js"),
     )

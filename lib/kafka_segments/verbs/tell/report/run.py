@@ -25,6 +25,7 @@ from kafka_segments.verbs.tell.report.copies import CopyFacts, gather_copies
 from kafka_segments.verbs.tell.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
 from kafka_segments.verbs.tell.report.decide import overview as decide
 from kafka_segments.verbs.tell.report.decide.overview import DAY_MS
+from kafka_segments.verbs.tell.report.directory_files import DirectoryAnswer
 
 _INFLOW_DAYS = 7
 _MOST_KINDS = _MOST_PERIODS = 100
@@ -85,7 +86,7 @@ class ReportData:
     ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
     segments: ``crashes`` leaves them out. ``metadata_problems`` says of each cluster what the
-    history of its metadata lacks.
+    history of its metadata lacks. ``directories`` is what verbs on directories printed to files.
     """
 
     warehouse: str
@@ -110,6 +111,7 @@ class ReportData:
     not_forecast: list[Row] = field(default_factory=list)
     looked_at: int = 0
     metadata_problems: list[MetadataProblem] = field(default_factory=list)
+    directories: list[DirectoryAnswer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
