@@ -5,12 +5,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.catalog import SEGMENTS
 from support.house.ci import OWN_MOUNTS, require_own_mounts
 from support.spark.driver_process import (
     Driver,
@@ -20,6 +23,7 @@ from support.spark.driver_process import (
     same_tables,
     small_settings,
 )
+from support.spark.held_commits import HeldCommits
 
 pytestmark = pytest.mark.timeout(1800)
 SETTINGS = small_settings("local[2]")
@@ -102,6 +106,36 @@ def test_two_builds_of_a_source_at_once_give_the_tables_of_one(
 
     assert same_tables(spark, tmp_path / "both", after)
     assert leftovers(tmp_path) == []
+
+
+@pytest.mark.long
+def test_a_build_that_is_held_at_the_rename_of_its_commit_loses_no_rows_of_another_one(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    """Spark's rename replaces: without a lock it replaces what came after its look."""
+    both, one = tmp_path / "both", tmp_path / "one"
+    first, ours, others = (tmp_path / name for name in ("first", "ours", "others"))
+    shutil.copytree(log_dir / "ct-two-partitions-0", first / "first-0")
+    shutil.copytree(log_dir / "ct-two-partitions-0", ours / "ours-0")
+    shutil.copytree(log_dir / "ct-two-partitions-1", others / "others-0")
+    build_undisturbed(spark, first, both)
+    shutil.copytree(both, one)
+    for source in (ours, others):
+        build_undisturbed(spark, source, one)
+    commits = HeldCommits(tmp_path, both / "wh" / SEGMENTS.name)
+    held = Driver(SETTINGS | commits.settings, sys.executable)
+
+    with closing(held), ThreadPoolExecutor(1) as pool:
+        with commits:
+            our_build = held.build(ours, both)
+            name = commits.wait_for_one()
+            other_build = pool.submit(build, spark, others, both)
+            commits.wait_for_another(other_build.done)
+        scanned = [done.result().segments_scanned for done in (our_build, other_build)]
+
+    assert (name, scanned) == (f"{2:020d}.json", [2, 2])
+    assert same_tables(spark, both, one)
+    assert leftovers(both) == []
 
 
 @pytest.mark.parametrize(

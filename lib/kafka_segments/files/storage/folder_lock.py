@@ -57,8 +57,9 @@ def commit_lock(table: str) -> Iterator[None]:
     """Wait for the lock under which a version of a table is committed, and hold it.
 
     Spark's commit to a local disk asks whether the version is there and then renames, and a rename
-    replaces what came in between (Delta's LocalLogStore; no other one of Delta's, nor a file system
-    of Hadoop's, does better). So all commits of ours wait for each other, those by ``os.link`` too.
+    replaces what came in between (Delta's HDFSLogStore by Hadoop's FileContext; no other one of
+    Delta's, nor a file system of Hadoop's, does better). So all commits of ours wait for each
+    other, those by ``os.link`` too.
 
     Args:
         table: the path or URI of the table's folder. In a store without locks nothing is held.
