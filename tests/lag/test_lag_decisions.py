@@ -120,17 +120,22 @@ def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSe
         ("c", "told", "t", 0, 5, *known, None, None, None),
         ("c", "doubtful commits", "t", 0, 5, *known, None, "why", None),
         ("c", "doubtful end", "t", 0, 5, *known, None, None, "why"),
-        ("c", "no commit", "t", 0, None, *known, None, None, "why"),
+        ("c", "no commit", "t", 0, None, *known, None, None, None),
+        ("c", "no commit, doubtful end", "t", 0, None, *known, None, None, "why"),
+        ("c", "no commit, no log", "t", 0, None, *[None] * 5, None, None, None),
     ]
 
     rows = rows_of(spark, commits, columns).transform(decide_lag(at_ms=AT_MS)).collect()
 
+    no_commit = ("no commit left from that time", None, None, None, 0)
     names = ("status", "end_offset", "offset_lag", "time_lag_ms", "gone_offsets", "problem")
     assert {row["group_id"]: tuple(row[name] for name in names) for row in rows} == {
         "told": ("behind", 9, 4, 300, 0, None),
         "doubtful commits": ("not known", None, None, None, 0, "why"),
         "doubtful end": ("not known", None, None, None, 0, "why"),
         "no commit": ("no commit left from that time", 9, None, 300, 0, None),
+        "no commit, doubtful end": (*no_commit, "why"),
+        "no commit, no log": (*no_commit, "log not in the tables"),
     }
 
 

@@ -125,4 +125,4 @@ def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_not_known(row: Mapping[str, Any]) -> bool:
-    return row.get("status") == _NOT_THERE or _NOT_KNOWN in json.dumps(row)
+    return _NOT_THERE in (row.get("status"), row.get("problem")) or _NOT_KNOWN in json.dumps(row)

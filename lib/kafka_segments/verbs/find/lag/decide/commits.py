@@ -176,7 +176,8 @@ def decide_lag(*, at_ms: int) -> Transform:
     3. Where records from the committed offset on are gone, the first record that is left is
        younger than the first unread one was. Then the true lag in time is greater:
        ``is_time_lag_least``.
-    4. Where the commits or the log's end are in doubt, no lag is told; ``problem`` says why.
+    4. Where the commits or the log's end are in doubt, no lag is told; ``problem`` says why, and
+       where there is no commit, why no end is told.
 
     Needs: cluster, group_id, topic, partition, committed_offset, commit_timestamp_ms,
         log_start_offset and end_offset (null: log not in the tables), first_unread_offset,
@@ -194,7 +195,8 @@ def decide_lag(*, at_ms: int) -> Transform:
     gone = F.when(~is_read_up, minus(F.least(F.coalesce(unread, end), end), committed))
 
     doubt = F.coalesce("commits_doubt", F.when(committed.isNotNull(), F.col("doubt")))
-    is_told = F.col("_doubt").isNull()
+    is_told = F.coalesce("commits_doubt", "doubt").isNull()
+    no_end = F.coalesce("doubt", F.when(end.isNull(), F.lit(NO_LOG)))
     of_log = ("end_offset", "first_unread_offset", "first_unread_timestamp_ms")
     told = {name: F.when(is_told, F.col(name)) for name in of_log}
     told["problem"] = F.coalesce("_doubt", "problem")
@@ -221,7 +223,7 @@ def decide_lag(*, at_ms: int) -> Transform:
                 .alias("time_lag_ms"),
                 F.coalesce(gone, F.lit(0)).cast("long").alias("gone_offsets"),
                 F.coalesce(gone > 0, F.lit(False)).alias("is_time_lag_least"),
-                "problem",
+                F.coalesce("problem", F.when(committed.isNull(), no_end)).alias("problem"),
             )
         )
 
