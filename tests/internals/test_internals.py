@@ -468,6 +468,24 @@ def test_logs_of_a_cluster_without_metadata_take_no_other_clusters_settings_and_
     assert len(told) == 2
 
 
+def test_settings_are_not_known_where_other_internal_topics_were_read_and_no_metadata_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What lacks then was left out; where no internal topic was asked for nothing was."""
+    fill(Warehouse(spark, str(tmp_path)), tables.LOG_DIRS, [{"cluster": "b", "log_dir": "/b"}])
+    with noting() as told:
+        _load(tmp_path, decide=True)
+        assert told == []
+
+        Warehouse(spark, str(tmp_path)).create(tables.INTERNAL_RECORDS)
+        _load(tmp_path, decide=True)
+
+    assert told == [
+        f"cluster b: {tmp_path} has no metadata of it: its topics' settings are not known, and the"
+        " next level decides; give --topic-configs"
+    ]
+
+
 @pytest.mark.slow
 def test_a_log_that_changed_is_read_anew_one_without_its_begin_goes_by_a_snapshot_and_one_goes(
     spark: SparkSession, tmp_path: Path

@@ -7,7 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_segments.engine.limits import METADATA_BYTES, METADATA_FILES, METADATA_ROWS
-from kafka_segments.engine.tables.catalog import LOG_DIRS, METADATA_PROBLEMS, METADATA_TABLES
+from kafka_segments.engine.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOG_DIRS,
+    METADATA_PROBLEMS,
+    METADATA_TABLES,
+)
 from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.files.storage.delta_health import version_if_there
 from kafka_segments.files.storage.delta_rows import read_small_files, read_small_table
@@ -89,6 +94,11 @@ def clusters_of_logs(warehouse: str) -> set[str]:
     uri = join_uri(warehouse, LOG_DIRS.name)
     rows = read_small_table(uri, ("cluster",), most_bytes=METADATA_BYTES)
     return {row["cluster"] for row in rows or ()}
+
+
+def has_internals(warehouse: str) -> bool:
+    """Tell whether internal topics were read into the tables of a warehouse, whichever."""
+    return version_if_there(join_uri(warehouse, INTERNAL_RECORDS.name)) is not None
 
 
 def rows_held(

@@ -86,7 +86,8 @@ def load_configs(
     Of topics and brokers of which no file tells those count that their cluster's metadata log had
     at ``now_ms``, if the warehouse (an absolute URI; None: there is none) has its history.
     ``decide``: they decide on all logs of the warehouse, so the verb ends with findings where it
-    has metadata, and none of a cluster's counts, unless files tell of topics.
+    has metadata or other internal topics, and none of a cluster's metadata counts, unless files
+    tell of topics.
 
     Raises:
         UsageError: as ``TopicConfigs.load``.
@@ -150,6 +151,7 @@ def of_clusters(
         NoMetadataError,
         clusters_of_logs,
         clusters_with_metadata,
+        has_internals,
     )
 
     try:
@@ -165,10 +167,11 @@ def of_clusters(
         for cluster, begin_ms in clusters.begin_ms.items()
     )
     known = clusters.at_offset.keys() | clusters.begin_ms.keys()
-    others = clusters_of_logs(warehouse) - known if of_logs and known else ()
+    is_lacking = of_logs and (known or has_internals(warehouse))
+    others = clusters_of_logs(warehouse) - known if is_lacking else ()
+    but = f", but of {', '.join(map(cluster_in_words, sorted(known)))}" if known else ""
     tell(
-        f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it, but of"
-        f" {', '.join(map(cluster_in_words, sorted(known)))}: {without}"
+        f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it{but}: {without}"
         for cluster in sorted(others)
     )
     return held
