@@ -39,6 +39,7 @@ from support.stores.object_store import ObjectStore
 HOUR_MS = 3_600_000
 MOMENT = CLOCK_MS + HOUR_MS
 PAST = CLOCK_MS
+_LOG = "topic string, partition int"
 
 
 def _verify(*arguments: object) -> tuple[int, dict[str, dict], str]:
@@ -350,15 +351,16 @@ def test_a_log_that_a_backup_lacks_is_judged_by_its_first_batch(
     is_noted: bool,
 ) -> None:
     log = ("t", 0)
-    absent = rows_of(spark, [log], "topic string, partition int")
+    absent = rows_of(spark, [log], _LOG)
     first = rows_of(
         spark,
-        [(*log, timestamp, is_of_broker)],
-        "topic string, partition int, timestamp_ms long, is_of_broker boolean",
+        [(*log, 0, timestamp, is_of_broker)],
+        f"{_LOG}, offset long, timestamp_ms long, is_of_broker boolean",
     )
-    noted = rows_of(spark, [log] * is_noted, "topic string, partition int")
+    noted = rows_of(spark, [log] * is_noted, _LOG)
+    named = rows_of(spark, [], f"{_LOG}, was_there boolean, is_made_later boolean")
 
-    decide = missing_logs(first, noted, moment=Moment(PAST, is_given))
+    decide = missing_logs(first, noted, named, moment=Moment(PAST, is_given))
     (row,) = absent.transform(decide).collect()
 
     told = {"was there": row["detail"], "not known": row["doubt"]}

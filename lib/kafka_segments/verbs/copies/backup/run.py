@@ -30,6 +30,7 @@ from kafka_segments.verbs.copies.backup.decide.verdicts import (
     judged_logs,
     missed_ranges,
     missing_logs,
+    named_logs,
     noted_logs,
     only_in_backup,
 )
@@ -112,7 +113,8 @@ def run_backup(
     absent = absent_logs(logs, backup=BACKUP)
     first = _with_timestamps(listed.transform(chosen_segments(absent)).transform(first_batches))
     noted = noted_logs(listed, backup=BACKUP)
-    missing = absent.transform(missing_logs(first, noted, moment=moment))
+    named = named_logs(found.history.partitions(spark), moment=moment)
+    missing = absent.transform(missing_logs(first, noted, named, moment=moment))
     judge = judged_logs(logs, copies, missing, judged, differences, backup=BACKUP)
     missed = missed_ranges(copies, judged, backup=BACKUP)
     rows = computed_once(differences.transform(missed).transform(judge), caches)

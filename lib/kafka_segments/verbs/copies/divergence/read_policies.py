@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import (
     METADATA_CONFIGS,
     METADATA_PARTITIONS,
@@ -46,6 +47,12 @@ class MetadataHistory(NamedTuple):
             return None
         named = rows_of(self.rows, METADATA_PARTITIONS).transform(named_last)
         return named.withColumn("cluster", F.nullif("cluster", F.lit("")))
+
+    def partitions(self, spark: SparkSession) -> DataFrame:
+        """Return rows of ``metadata_partitions``; none where there are several clusters."""
+        if self.rows is None or len(self.clusters) > 1:
+            return local_rows(spark, [], METADATA_PARTITIONS.schema)
+        return rows_of(self.rows, METADATA_PARTITIONS)
 
     @property
     def told_clusters(self) -> list[str]:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
@@ -25,7 +25,7 @@ class BackupVerdict(StrEnum):
     MISSING = "missing"
     """The log was there at the moment, and the backup has none of it."""
     MADE_LATER = "made later"
-    """The backup has none of it, and nothing tells that it was there."""
+    """The backup has none of it, and it was made after the moment."""
 
 
 def absent_logs(logs: DataFrame, *, backup: str) -> DataFrame:
@@ -75,39 +75,58 @@ def noted_logs(listed: DataFrame, *, backup: str) -> DataFrame:
     return noted.select(*LOG).distinct()
 
 
-def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Transform:
+def named_logs(partitions: DataFrame, *, moment: Moment) -> DataFrame:
+    """Return what a metadata log tells of partitions at the moment.
+
+    What its snapshot names can be older than the snapshot.
+
+    Needs: rows of ``metadata_partitions``, of one cluster.
+    Gives: topic, partition, was_there, is_made_later; both false if it does not tell.
+    """
+    is_later = F.col("from_ms") > moment.ms
+    may_be_there = ~is_later | F.col("is_from_snapshot")
+
+    def held_until(ms: int) -> Column:
+        return F.coalesce(F.col("until_ms") > ms, F.lit(True))
+
+    return partitions.groupBy(*LOG).agg(
+        F.max((F.col("from_ms") <= moment.past_ms) & held_until(moment.ms)).alias("was_there"),
+        (F.max(is_later) & ~F.max(may_be_there & held_until(moment.past_ms))).alias(
+            "is_made_later"
+        ),
+    )
+
+
+def missing_logs(
+    first: DataFrame, noted: DataFrame, named: DataFrame, *, moment: Moment
+) -> Transform:
     """Decide for each absent log whether it was there at the moment.
 
-    1. It was if the backup's own checkpoint names it, or its first batch is not younger than the
-       moment by a broker's clock, or ``MARGIN_MS`` older by its producer's.
-    2. It is not known if its first batch has no timestamp, or was dated by its producer shortly
-       before the moment: it can have been on its way to the broker. Nor is it, where the user did
-       not give the moment, of a first batch in the last ``MARGIN_MS`` before it.
-    3. Else nothing says that it was: it was made later, is empty, or its records of that time have
-       been deleted.
+    1. It was if the backup's own checkpoint names it.
+    2. It was, or was made later, as the metadata log says.
+    3. It was if its first batch is not younger than the moment by a broker's clock, or
+       ``MARGIN_MS`` older by its producer's.
+    4. It is not known if it has no batch, or its first one cannot be read, has no timestamp, or has
+       offsets in front that are gone; or if its producer dated that one shortly before the moment:
+       it can have been on its way to the broker. Nor is it, where the user did not give the
+       moment, of a first batch in the last ``MARGIN_MS`` before it.
+    5. Else its first record is younger: it was made later.
 
-    Needs: rows of ``absent_logs``; ``first``: topic, partition, and timestamp_ms and is_of_broker
-        of the first batch; ``noted``: rows of ``noted_logs``.
+    Needs: rows of ``absent_logs``; ``first``: topic, partition, and offset (where its file begins),
+        timestamp_ms and is_of_broker of the first batch; ``noted``: rows of ``noted_logs``;
+        ``named``: rows of ``named_logs``.
     Gives: topic, partition, detail (why it was there; null: nothing says so), doubt (why it is not
         known; null: it is). Both are null if it was made later.
     """
     past = F.when(F.col("is_of_broker"), moment.past_ms).otherwise(moment.past_of_producers_ms)
     is_stamped = F.col("timestamp_ms") >= 0
-    detail = F.when(F.col("_is_noted"), "the backup's own checkpoint names it").when(
-        is_stamped & (F.col("timestamp_ms") <= past),
-        F.concat(F.lit("it holds records of "), at("timestamp_ms")),
-    )
-    if moment.is_given:
-        dated, why = "its producer dated its first batch", "and it can have been on its way"
-    else:
-        dated, why = "its first batch is of", "and --moment would tell whether it was made later"
-    doubt = (
-        F.when(detail.isNotNull(), F.lit(None))
-        .when(~is_stamped, "its records have no timestamps, so it may be older")
+    detail = (
+        F.when(F.col("_is_noted"), "the backup's own checkpoint names it")
         .when(
-            F.col("timestamp_ms") <= moment.ms,
-            F.concat(F.lit(f"{dated} "), at("timestamp_ms"), F.lit(f", {why}")),
+            is_stamped & (F.col("timestamp_ms") <= past) & ~_is_made_later(),
+            F.concat(F.lit("it holds records of "), at("timestamp_ms")),
         )
+        .when(F.col("was_there"), "the metadata log says that it was there")
     )
 
     def transform(absent: DataFrame) -> DataFrame:
@@ -116,10 +135,37 @@ def missing_logs(first: DataFrame, noted: DataFrame, *, moment: Moment) -> Trans
             .distinct()
             .join(first, list(LOG), how="left")
             .join(noted.withColumn("_is_noted", F.lit(True)), list(LOG), how="left")
-            .select(*LOG, detail.alias("detail"), doubt.alias("doubt"))
+            .join(named, list(LOG), how="left")
+            .withColumn("detail", detail)
+            .select(*LOG, "detail", _doubt(moment).alias("doubt"))
         )
 
     return transform
+
+
+def _doubt(moment: Moment) -> Column:
+    """Return why it is not known whether an absent log was there, see ``missing_logs``."""
+    if moment.is_given:
+        dated, why = "its producer dated its first batch", "and it can have been on its way"
+    else:
+        dated, why = "its first batch is of", "and --moment would tell whether it was made later"
+    return (
+        F.when(F.col("detail").isNotNull() | _is_made_later(), F.lit(None))
+        .when(F.col("offset").isNull(), "it holds no batch that tells since when it is there")
+        .when(F.col("timestamp_ms").isNull(), "its first batch cannot be read")
+        .when(F.col("timestamp_ms") < 0, "its records have no timestamps, so it may be older")
+        .when(
+            F.col("timestamp_ms") <= moment.ms,
+            F.concat(F.lit(f"{dated} "), at("timestamp_ms"), F.lit(f", {why}")),
+        )
+        .when(
+            F.col("offset") > 0, "what lay in front of its first batch is gone, so it may be older"
+        )
+    )
+
+
+def _is_made_later() -> Column:
+    return F.coalesce("is_made_later", F.lit(False))
 
 
 def missed_ranges(copies: DataFrame, ends: DataFrame, *, backup: str) -> Transform:
