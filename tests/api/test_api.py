@@ -234,6 +234,8 @@ def test_decisions_are_kept_where_that_is_asked_for(
             "isolation_level is 'committed': read_uncommitted or read_committed expected",
         ),
         (lambda opened: opened.lag(), "has no segments of __consumer_offsets"),
+        (lambda opened: opened.explain_lag("g", commits=0), "commits is 0: 1 or more expected"),
+        (lambda opened: opened.explain_lag("g"), "segments of __consumer_offsets: give"),
         (lambda opened: opened.sql("DROP VIEW segments"), "is no query"),
     ],
 )

@@ -143,6 +143,10 @@ LIVED = datetime(2026, 11, 23, 1, 18, 29, tzinfo=UTC)
             "lag --share-groups --at {at}",
         ),
         (
+            lambda opened: opened.explain_lag("by-hand", topics="orders", commits=2),
+            "lag --explain by-hand --topic orders --commits 2",
+        ),
+        (
             lambda opened: opened.internals.transactions(now=LIVED),
             "internals transactions --now-ms {now_ms}",
         ),
@@ -156,7 +160,10 @@ LIVED = datetime(2026, 11, 23, 1, 18, 29, tzinfo=UTC)
             "internals read --at {at}",
         ),
     ],
-    ids=["lag", "lag of a group", "share lag", "transactions", "changed", "groups", "state"],
+    ids=[
+        *("lag", "lag of a group", "share lag", "explained lag"),
+        *("transactions", "changed", "groups", "state"),
+    ],
 )
 def test_what_tables_of_a_clusters_own_topics_answer(
     spark: SparkSession, cluster_warehouse: Path, call: Call, command: str

@@ -1,5 +1,6 @@
 """Lag, from logs and from commits that the group coordinator's own code wrote."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +14,7 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.find.lag.decide.commits import decide_lag
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
+from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 from support.kafka.kafka_referee import Referee
 from support.logs.strategies import CONTROL, TRANSACTIONAL, v2_batch
@@ -167,6 +169,44 @@ def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
         "deleted": ("behind", 5, 350),
         "behind": ("no commit left from that time", None, None),
     }
+
+
+@pytest.mark.usefixtures("few")
+def test_where_the_offsets_of_a_group_went_is_explained(
+    spark: SparkSession,
+    caches: ExitStack,
+    warehouse: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def told(group: str, **options: Any) -> list[tuple[Any, ...]]:
+        asked = ExplainOptions(warehouse, LogChoice(), group, **options)
+        rows = run_explain(spark, asked, caches).collect()
+        names = ("topic", "where", "committed_offset", "gone_ms", "is_reset", "passed_over")
+        return [tuple(row[name] for name in names) for row in rows]
+
+    assert told("expired") == [("t", "committed", 5, None, True, 9)]
+    assert told("deleted", retention_ms=850) == [("t", "expired", 11, 2100, True, 8)]
+    assert told("open") == [("t", "in an open transaction", None, None, True, None)]
+    assert told("behin") == []  # no metadata says how many partitions there are
+    assert "group behin: not known: not all partitions of" in capsys.readouterr().err
+
+
+def test_the_explanation_has_the_last_commits_and_ends_with_findings(
+    spark: SparkSession, warehouse: str
+) -> None:
+    asked = ["lag", "--warehouse", warehouse, "--explain", "deleted"]
+    done = CliRunner().invoke(cli, [*asked, "--offsets-retention-minutes", "1"])
+
+    assert done.exit_code == 1
+    assert "nothing but commits; __consumer_offsets-0: nothing of it was compacted" in done.stdout
+    assert "too young to expire: its commit was" in done.stdout
+    assert re.search(r"t-0 +13 +1970-01-01 00:00:02 +deleted", done.stdout)
+    assert "1 partitions, 1 that someone must look at" in done.stderr
+    refused = CliRunner().invoke(cli, [*asked, "--at", "now"])
+    assert (refused.exit_code, "--explain and --at are two questions" in refused.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_without_consumer_offsets_it_is_said_what_is_missing(

@@ -86,6 +86,16 @@ def choice(
     return LogChoice(names(topics), numbers, cluster, broker_id)
 
 
+def refuse_below_one(name: str, number: int | None) -> None:
+    """Refuse a number below 1; None is none.
+
+    Raises:
+        UsageError: it is below 1.
+    """
+    if number is not None and number < 1:
+        raise UsageError(f"{name} is {number}: 1 or more expected")
+
+
 def names(given: str | Sequence[str]) -> tuple[str, ...]:
     """Return names; one need not be in a list."""
     return (given,) if isinstance(given, str) else tuple(given)

@@ -5,7 +5,16 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from kafka_segments.api.arguments import Moment, choice, clock_or, names, one_of, optional_ms, text
+from kafka_segments.api.arguments import (
+    Moment,
+    choice,
+    clock_or,
+    names,
+    one_of,
+    optional_ms,
+    refuse_below_one,
+    text,
+)
 from kafka_segments.api.decisions import OpenDecisions
 from kafka_segments.api.internals import OpenInternals
 from kafka_segments.console.options import clock
@@ -13,6 +22,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
 from kafka_segments.kafka.wire.moments import parse_moment
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
+from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain
 from kafka_segments.verbs.find.lag.run_share import run_share_lag
 from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency
 from kafka_segments.verbs.find.search.log_tables import LogChoice
@@ -141,6 +151,44 @@ class OpenWarehouse(OpenDecisions):
         release = kafka_version, max_decompressed_message_bytes
         options = self._lag_options(at, groups, logs, release)
         return run_share_lag(self.spark, options, self._kept)
+
+    def explain_lag(
+        self,
+        group: str,
+        *,
+        topics: str | Sequence[str] = (),
+        partitions: int | Sequence[int] = (),
+        cluster: str | None = None,
+        broker_id: int | None = None,
+        offsets_retention_minutes: int | None = None,
+        commits: int = 5,
+    ) -> DataFrame:
+        """Say where the offsets of a group are, or went, and why.
+
+        Args:
+            group: the group.
+            topics: only these; by default all that the group reads.
+            partitions: only these; by default all.
+            cluster: only this cluster's.
+            broker_id: only this broker's logs.
+            offsets_retention_minutes: the brokers' setting, by which offsets expire.
+            commits: how many of the last records of each partition are told.
+
+        Raises:
+            UsageError: the tables have no segments of ``__consumer_offsets``, or no such group, or
+                a number is below 1.
+        """
+        minutes = offsets_retention_minutes
+        refuse_below_one("offsets_retention_minutes", minutes)
+        refuse_below_one("commits", commits)
+        options = ExplainOptions(
+            warehouse=self.uri,
+            choice=choice(topics, partitions, cluster, broker_id),
+            group=group,
+            retention_ms=None if minutes is None else minutes * 60_000,
+            most_commits=commits,
+        )
+        return run_explain(self.spark, options, self._kept)
 
     def _lag_options(
         self,

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.rows.table_reads import read_segments
+from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.kafka.messages.records import decode_commit
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
@@ -29,6 +30,7 @@ _PARSED = StructType(
     ]
 )
 _NO_PRODUCER_ID = -1  # RecordBatch.NO_PRODUCER_ID
+_VERSION_BYTES, _STRING_BYTES = 2, 2  # what a key begins with, and a text in it
 _Parsed = tuple[str | None, str | None, int | None, int | None, int | None, str | None]
 _NOTHING: _Parsed = (None, None, None, None, None, None)
 
@@ -46,17 +48,14 @@ def read_commits(segments: DataFrame) -> DataFrame:
         committed_offset (null: a tombstone), commit_timestamp_ms, problem (null: none).
     """
     records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
-    control_type = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
     is_control = F.coalesce("is_control", F.lit(False))
-    # A batch with a producer id waits for a marker, transactional or not (OffsetMetadataManager).
-    has_producer = F.col("producer_id") != _NO_PRODUCER_ID
     marked = records.select(
         "path",
         F.col("partition").alias("offsets_partition"),
         F.col("offset").alias("position"),
         F.col("timestamp_ms").alias("record_timestamp_ms"),
-        F.when(has_producer, F.col("producer_id")).alias("producer_id"),
-        F.when(is_control, control_type).alias("control_type"),
+        _producer_id(),
+        F.when(is_control, _control_type()).alias("control_type"),
         "key",
         "value",
         "error",
@@ -83,6 +82,52 @@ def read_commits(segments: DataFrame) -> DataFrame:
     ).withColumns(
         {name: F.when(is_problem, value).otherwise(F.col(name)) for name, value in of_none.items()}
     )
+
+
+def _control_type() -> Column:
+    """Return the type of a marker by its key, behind an int16 of the key's version."""
+    return F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
+
+
+def _producer_id() -> Column:
+    """Return the producer whose marker a batch waits for; null: it counts at once.
+
+    A batch with a producer id waits, transactional or not (OffsetMetadataManager).
+    """
+    has_producer = F.col("producer_id") != _NO_PRODUCER_ID
+    return F.when(has_producer, F.col("producer_id")).alias("producer_id")
+
+
+def read_group(group: str) -> Transform:
+    """Read what segments of ``__consumer_offsets`` hold about a group, and all markers.
+
+    Needs: rows of ``segments``.
+    Gives: path (of the segment), segment_base_offset, offset (null: in a row with error that has
+        none), timestamp_ms, producer_id (null: none), control_type (of a marker; null: none), key,
+        value, error (why something there cannot be read; null: it can).
+    """
+    name = group.encode("utf-8", "surrogateescape")
+    named = len(name).to_bytes(_STRING_BYTES, "big") + name
+
+    def transform(segments: DataFrame) -> DataFrame:
+        columns = (*_COLUMNS, "segment_base_offset")
+        records = segments.transform(read_segments(rows="records", columns=columns, check="full"))
+        is_control = F.coalesce("is_control", F.lit(False))
+        begins = F.substring("key", _VERSION_BYTES + 1, len(named)) == F.lit(bytearray(named))
+        is_asked = is_control | F.coalesce(begins, F.lit(False)) | F.col("error").isNotNull()
+        return records.where(is_asked).select(
+            "path",
+            "segment_base_offset",
+            "offset",
+            "timestamp_ms",
+            _producer_id(),
+            F.when(is_control, _control_type()).alias("control_type"),
+            "key",
+            "value",
+            "error",
+        )
+
+    return transform
 
 
 _GIVEN = ("key", "value", "control_type", "error")

@@ -1,0 +1,112 @@
+"""The rows of ``lag --explain``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafka_segments.verbs.find.lag.decide.facts import Commit, GroupState, Kind, Place
+from kafka_segments.verbs.find.lag.decide.resets import Next, next_read
+from kafka_segments.verbs.find.lag.decide.whereabouts import Explained, Rules, explain
+from kafka_segments.verbs.find.lag.group_reading import GroupRead
+
+
+def _of(kind: LongType | StringType, *names: str, null: bool = True) -> list[StructField]:
+    return [StructField(name, kind, null) for name in names]
+
+
+_TEXT, _LONG = StringType(), LongType()
+_SAID = ("committed_offset", "committed_ms", "leader_epoch")
+_COMMITS = StructType([*_of(_LONG, "record_offset", "record_ms", *_SAID), *_of(_TEXT, "metadata")])
+COLUMNS = StructType(
+    [
+        *_of(_TEXT, "cluster", "group_id", "topic", null=False),
+        StructField("partition", IntegerType(), False),
+        *_of(_TEXT, "where", "why", null=False),
+        *_of(_LONG, *_SAID),
+        *_of(_TEXT, "metadata"),
+        *_of(_LONG, "gone_ms", "aged_from_ms", "log_start_offset", "log_end_offset"),
+        *_of(_TEXT, "log_problem"),
+        StructField("is_reset", BooleanType()),
+        *_of(_LONG, "next_offset", "earliest_offset", "latest_offset"),
+        *_of(_LONG, "read_again", "passed_over", "gone_unread"),
+        *_of(_TEXT, "group_state"),
+        *_of(_LONG, "group_state_ms"),
+        StructField("offsets_partition", IntegerType(), False),
+        *_of(_LONG, "complete_from_offset", "complete_from_ms"),
+        StructField("commits", ArrayType(_COMMITS), False),
+    ]
+)
+"""Each row's; null: not known, or there is none, as ``where`` and ``why`` say."""
+_NOT_AT_HAND = "not in the tables"
+
+
+def explained_rows(
+    group: str,
+    read: GroupRead,
+    places: Sequence[Place],
+    logs: Mapping[Place, Row],
+    rules: Rules,
+    most_commits: int,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of each partition in ``places``, in the order of ``COLUMNS``.
+
+    ``logs``: log_start_offset, log_end_offset and doubt of the replicas that answer.
+    """
+    records = read.records
+    state, state_ms = _state(records.states[-1] if records.states else None)
+    for place in places:
+        found = explain(place, records, rules)
+        start, end, problem = _reach(logs.get(place))
+        yield (
+            *(read.cluster, group, *place, found.where.value, found.why),
+            *_commit(found.last),
+            *(found.gone_ms, found.aged_from_ms, start, end, problem),
+            *_next(found, start, end),
+            *(state, state_ms, read.partition),
+            *(records.complete_from, records.complete_from_ms),
+            [
+                (one.record_offset, one.timestamp_ms, *_commit(one))
+                for one in records.commits.get(place, ())[-most_commits:]
+            ],
+        )
+
+
+def _state(state: GroupState | None) -> tuple[str | None, int | None]:
+    """Return what the group is last, in words, and since when."""
+    if state is None:
+        return None, None
+    if state.kind == Kind.GONE:
+        return "deleted", state.timestamp_ms
+    members = f"{state.members} members" if state.members else "empty"
+    return f"{members}, {state.kind}", state.since_ms
+
+
+def _reach(log: Row | None) -> tuple[int | None, int | None, str | None]:
+    if log is None:
+        return None, None, _NOT_AT_HAND
+    if log["doubt"] is not None:
+        return None, None, log["doubt"]
+    return log["log_start_offset"], log["log_end_offset"], None
+
+
+def _commit(commit: Commit | None) -> tuple[int | None, int | None, int | None, str | None]:
+    if commit is None or commit.committed is None:
+        return None, None, None, None
+    return commit.committed, commit.commit_ms, commit.leader_epoch, commit.metadata
+
+
+def _next(found: Explained, start: int | None, end: int | None) -> Next:
+    if found.is_lost:
+        return Next(None, None, start, end)
+    last = None if found.last is None else found.last.committed
+    return next_read(found.current, last, start, end)

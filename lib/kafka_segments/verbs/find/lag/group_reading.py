@@ -1,0 +1,124 @@
+"""Read the records about one group in each cluster, and say what was not read."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from math import inf
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.group_offsets import (
+    groups_not_known,
+    offsets_read,
+    unread_partitions,
+)
+from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.kafka.broker_rules.consumer_groups import OffsetsRead, group_partition
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.verbs.find.lag.decide.facts import GroupRecords
+from kafka_segments.verbs.find.lag.group_records import Put, Record, put_in_order
+from kafka_segments.verbs.find.lag.offsets_there import no_offsets
+from kafka_segments.verbs.find.lag.tasks import read_commits, read_group
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+
+_SEGMENT = (
+    *("cluster", "partition", "path", "base_offset", "next_offset"),
+    *("record_count", "min_timestamp_ms", "doubt"),
+)
+_RECORD = ("offset", "timestamp_ms", "producer_id", "control_type", "key", "value")
+
+
+class GroupRead(NamedTuple):
+    """What a cluster's partition of ``__consumer_offsets`` has of a group."""
+
+    cluster: str
+    partition: int
+    records: GroupRecords
+
+
+def read_clusters(
+    spark: SparkSession, warehouse: str, cluster: str | None, group: str, caches: ExitStack
+) -> list[GroupRead]:
+    """Read the records about a group in each cluster that has some; say what was not read.
+
+    Raises:
+        UsageError: the tables have no segments of ``__consumer_offsets``, or no such group.
+    """
+    choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
+    also = (*READING, "record_count", "min_timestamp_ms")
+    tables = LogTables(spark, warehouse, choice, caches, also=also)
+    replicas = computed_once(tables.replicas(), caches)
+    if replicas.isEmpty():
+        raise no_offsets(warehouse)
+    known = Warehouse(spark, warehouse)
+    counts = offsets_read(known, replicas)
+    tell_not_known(unread_partitions(known, replicas, cluster=cluster, groups=[group]))
+    logs = replicas.select(*LOG_KEYS, "doubt")
+    joined = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
+    segments = computed_once(joined.where(_may_hold(group, counts)), caches)
+    kept = computed_once(segments.transform(read_group(group)), caches)
+    by_log: dict[tuple[str, int], list[Row]] = {}
+    for row in segments.select(*_SEGMENT).orderBy("base_offset").collect():
+        by_log.setdefault((row["cluster"], row["partition"]), []).append(row)
+    read = [GroupRead(*log, _records(kept, rows)) for log, rows in sorted(by_log.items())]
+    found = [one for one in read if one.records.is_there]
+    if not found:
+        names = {row[0] for row in segments.transform(read_commits).select("group_id").collect()}
+        tell_not_known(groups_not_known(warehouse, [group], names, counts))
+    return found
+
+
+def _may_hold(group: str, counts: Iterable[OffsetsRead]) -> Column:
+    """Return the condition on the partition: the group's, where each cluster says how many."""
+    named = {group_partition(group, one.of) for one in counts if one.of is not None}
+    is_sure = all(one.of is not None for one in counts)
+    return F.col("partition").isin(*named) if is_sure else F.lit(True)
+
+
+def _records(kept: DataFrame, segments: Sequence[Row]) -> GroupRecords:
+    """Return what a log's segments have of the group; they are in order."""
+    here = kept.where(F.col("path").isin(*(row["path"] for row in segments)))
+    errors = here.where(F.col("error").isNotNull())
+    sound = here.where(F.col("error").isNull())
+    of_group = sound.where(F.col("control_type").isNull())
+    producers = of_group.where(F.col("producer_id").isNotNull()).select("producer_id").distinct()
+    markers = sound.where(F.col("control_type").isNotNull())
+    ended = markers.join(F.broadcast(producers), "producer_id", how="left_semi")
+    rows = of_group.select(*_RECORD).unionByName(ended.select(*_RECORD)).orderBy("offset")
+    put = put_in_order(Record(*row) for row in rows.toLocalIterator())
+    lost_until, lost_why = _lost(segments, errors.collect(), put)
+    complete_from, complete_ms = _complete_from(segments)
+    return GroupRecords(
+        put.commits, put.pending, put.states, complete_from, complete_ms, lost_until, lost_why
+    )
+
+
+def _lost(segments: Sequence[Row], errors: Iterable[Row], put: Put) -> tuple[float | None, str]:
+    """Return up to which offset something could not be read, and why; None: all could be."""
+    lost: list[tuple[float, str]] = [(float(offset), why) for offset, why in put.problems]
+    ends = {row["path"]: row["next_offset"] for row in segments[:-1]}
+    for row in errors:
+        until = row["offset"] if row["offset"] is not None else ends.get(row["path"])
+        lost.append((inf if until is None else float(until), f"{row['path']}: {row['error']}"))
+    doubts = [(inf, row["doubt"].removeprefix("not known: ")) for row in segments if row["doubt"]]
+    tell_not_known(f"not known: {OFFSETS_TOPIC}: {why}" for _, why in lost)
+    return max((*lost, *doubts), default=(None, ""))
+
+
+def _complete_from(segments: Sequence[Row]) -> tuple[int | None, int | None]:
+    """Return from which offset on, and time, nothing was compacted away; None: nowhere."""
+    found: Row | None = None
+    following: int | None = None
+    for row in reversed(segments):
+        count, first, behind = row["record_count"], row["base_offset"], row["next_offset"]
+        is_whole = count is not None and behind is not None and behind - first == count
+        if not is_whole or (following is not None and behind != following):
+            break
+        found, following = row, first
+    if found is None:
+        return None, None
+    return found["base_offset"], found["min_timestamp_ms"]
