@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from kafka_segments.files.storage.files import Place, first_line, place, read_wh
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
+from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.segment.transaction_index import ends_below
 from kafka_segments.kafka.wire.checkpoints import BOOTSTRAP
@@ -214,8 +214,7 @@ def _log_dir(uri: str, entries: list[FileEntry], *, follow_into: tuple[str, ...]
     def read(folder: tuple[str, PartitionFolder]) -> FoundLog | str:
         return _log(uri, *folder, offsets, follow_into=follow_into)
 
-    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-        read_logs = list(pool.map(read, named))
+    read_logs = list(map_in_threads(read, named, threads=REQUESTS_AT_ONCE))
     gone = () if named or not offsets else (logs_gone(len(offsets)),)
     return FoundLogDir(
         uri,

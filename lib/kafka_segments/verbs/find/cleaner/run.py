@@ -17,6 +17,7 @@ from kafka_segments.errors import (
 )
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line, place
+from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
 from kafka_segments.kafka.broker_rules.log_cleaner import cleanable
@@ -224,8 +225,8 @@ def _facts(
                 asked.append(
                     (one, name, own, LogFacts(None, cleaner_config(levels, topic), policy=policy))
                 )
-    with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(partial(_read, rolls_before=rolls_before), asked))
+    read = partial(_read, rolls_before=rolls_before)
+    found = list(map_in_threads(read, asked, threads=_READERS))
     return {
         (one.uri, name): facts for (one, name, _, _), facts in zip(asked, found, strict=True)
     }, unsure

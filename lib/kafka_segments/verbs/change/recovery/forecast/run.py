@@ -3,12 +3,12 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_segments.files.storage.stores import store_of
+from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.kafka.broker_rules.start_node import NodeStart
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart, decide_start
@@ -132,10 +132,10 @@ def _survey(
         return surveyed
 
     surveyed = []
-    with ThreadPoolExecutor(_SURVEYORS) as pool:
-        for start, each in zip(starts, pool.map(survey, starts), strict=True):
-            surveyed.append(each)
-            tell(start)
+    done = map_in_threads(survey, starts, threads=_SURVEYORS)
+    for start, each in zip(starts, done, strict=True):
+        surveyed.append(each)
+        tell(start)
     return surveyed
 
 

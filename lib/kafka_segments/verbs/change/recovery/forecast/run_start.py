@@ -1,12 +1,12 @@
 """Look at log directories as their brokers' start would, and decide what it does."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.kafka.broker_rules.start_facts import StartDir, StartLog
 from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
 from kafka_segments.kafka.broker_rules.start_node import NodeStart, decide_node
@@ -60,9 +60,8 @@ def _read(one: FoundLogDir, surveyed: Sequence[Surveyed]) -> StartDir:
         noted_of_log = noted.get((log.topic, log.partition), {})
         return read_start_log(each.start, noted_of_log, each.findings)
 
-    with ThreadPoolExecutor(_READERS) as pool:
-        logs = list(pool.map(read, [each for each in surveyed if not each.start.log.is_metadata]))
-    return replace(own, logs=tuple(logs))
+    own_logs = [each for each in surveyed if not each.start.log.is_metadata]
+    return replace(own, logs=tuple(map_in_threads(read, own_logs, threads=_READERS)))
 
 
 def group_nodes(dirs: Iterable[StartDir]) -> list[list[StartDir]]:

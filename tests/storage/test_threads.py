@@ -1,0 +1,43 @@
+"""Many small things, done in threads where they wait."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from kafka_segments.files.storage.threads import map_in_threads
+
+
+def _waits(item: int) -> int:
+    time.sleep(0.002)
+    return item + 1
+
+
+def _works(item: int) -> int:
+    return item + 1
+
+
+@pytest.mark.parametrize("function", [_waits, _works])
+@pytest.mark.parametrize("count", [0, 1, 7, 300])
+def test_results_come_in_order(function: Callable[[int], int], count: int) -> None:
+    found = list(map_in_threads(function, range(count), threads=16))
+
+    assert found == list(range(1, count + 1))
+
+
+def test_what_waits_is_done_by_all_threads_at_once() -> None:
+    barrier = threading.Barrier(4)
+
+    def meets(item: int) -> int:
+        _waits(item)
+        return barrier.wait(10) if item else 0
+
+    assert len(list(map_in_threads(meets, range(1 + 4 * 8), threads=4))) == 33
+
+
+def test_what_fails_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(map_in_threads(lambda item: 1 // item, [1, 0], threads=2))
+    with pytest.raises(ZeroDivisionError):
+        list(map_in_threads(lambda item: 1 // _waits(item - 1), [1, 2, 0], threads=2))
