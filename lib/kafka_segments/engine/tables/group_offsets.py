@@ -1,6 +1,6 @@
 """Which partitions of ``__consumer_offsets`` the tables have, and how many a cluster has."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -13,6 +13,7 @@ from kafka_segments.engine.tables.missing import missing_name
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.consumer_groups import (
     OffsetsRead,
+    count_told_by,
     group_partition,
     unread_partition,
 )
@@ -20,6 +21,7 @@ from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
 
 _MOST_NAMED = 8
+_MOST_GROUPS = 1000
 _ADD = (
     "{kept} in it may be missing here; add the disk of a broker that has it as --source of"
     " `kafka-segments build --internals`"
@@ -59,6 +61,7 @@ def unread_partitions(
     groups: Collection[str] = (),
     is_named_alone: bool = False,
     kept: str = "groups",
+    seen: Callable[[], DataFrame] | None = None,
 ) -> list[str]:
     """Return a line for each partition of a coordinator's topic that was not read as a whole.
 
@@ -67,11 +70,15 @@ def unread_partitions(
     Needs: ``logs``: cluster, partition, log_start_offset, doubt (why the log does not answer; null:
         it does) of logs that were read. ``cluster``: of this one alone. ``groups``: only of the
         partitions of these; empty: of all. ``is_named_alone``: only where metadata names the
-        topic's partitions. ``kept``: what the topic's records are about.
+        topic's partitions. ``kept``: what the topic's records are about. ``seen``: gives cluster,
+        offsets_partition and group_id of records, read only where no metadata says how many
+        partitions there are, as groups may tell it by where they lie.
     """
     names = ("cluster", "partition", "log_start_offset", "doubt")
     rows = [row.asDict() for row in logs.select(*names).distinct().collect()]
     counts = _partition_counts(tables, topic)
+    if seen is not None and not groups and not {row["cluster"] for row in rows} <= counts.keys():
+        counts = {**_counts_by_groups(seen(), rows), **counts}
     asked = [
         name
         for name in sorted({*counts, *(row["cluster"] for row in rows)})
@@ -85,6 +92,20 @@ def unread_partitions(
         )
     )
     return lines_of_clusters(lines, asked)
+
+
+def _counts_by_groups(seen: DataFrame, logs: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many partitions there are in each cluster whose groups tell it."""
+    last: dict[str, int] = {}
+    for log in logs:
+        last[log["cluster"]] = max(last.get(log["cluster"], 0), log["partition"])
+    names = ("cluster", "offsets_partition", "group_id")
+    some = seen.where("group_id != ''").select(*names).distinct().limit(_MOST_GROUPS)
+    places: dict[str, list[tuple[int, str]]] = {}
+    for cluster, partition, group in some.collect():
+        places.setdefault(cluster, []).append((partition, group))
+    told = {name: count_told_by(places[name], least=last.get(name, 0) + 1) for name in places}
+    return {name: count for name, count in told.items() if count is not None}
 
 
 def partitions_not_read(

@@ -1,11 +1,13 @@
 """Which partition of ``__consumer_offsets`` a group's commits are in."""
 
+import math
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
 PARTITIONS = 50
 """Kafka's default of offsets.topic.num.partitions."""
+_MOST_PARTITIONS = 100_000
 
 
 class OffsetsRead(NamedTuple):
@@ -47,14 +49,38 @@ def unread_partition(group: str, clusters: Iterable[OffsetsRead]) -> str | None:
     return None
 
 
-def group_partition(group: str, partitions: int) -> int:
-    """Return the partition of ``__consumer_offsets`` that holds a group's commits.
+def count_told_by(groups: Iterable[tuple[int, str]], *, least: int) -> int | None:
+    """Return how many partitions there are by where groups lie; None: several numbers fit.
 
-    The hash is Java's ``String.hashCode``, over UTF-16 code units. Source: GroupCoordinatorService.
+    The number divides what the hash of each group is above its partition: of few groups already
+    one number alone does.
+
+    Args:
+        groups: the partition of each, and its name.
+        least: how many there are at least.
     """
+    common = 0
+    for partition, group in groups:
+        common = math.gcd(common, group_hash(group) - partition)
+    if not least <= common <= _MOST_PARTITIONS:
+        return None
+    fit = [number for number in range(least, common + 1) if common % number == 0]
+    return fit[0] if len(fit) == 1 else None
+
+
+def group_hash(group: str) -> int:
+    """Return the number that a group's partition is the remainder of. Source: Utils.abs."""
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0
     for (unit,) in struct.iter_unpack(">H", units):
         value = (31 * value + unit) & 0xFFFFFFFF
     signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == -(2**31) else abs(signed)) % partitions
+    return 0 if signed == -(2**31) else abs(signed)
+
+
+def group_partition(group: str, partitions: int) -> int:
+    """Return the partition of ``__consumer_offsets`` that holds a group's commits.
+
+    The hash is Java's ``String.hashCode``, over UTF-16 code units. Source: GroupCoordinatorService.
+    """
+    return group_hash(group) % partitions

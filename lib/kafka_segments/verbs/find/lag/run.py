@@ -155,11 +155,17 @@ def committed_offsets(
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
     if segments.isEmpty():
         raise no_offsets(warehouse)
-    tell_not_known(
-        unread_partitions(Warehouse(spark, warehouse), replicas, cluster=cluster, groups=groups)
-    )
     of_logs = segments.select("path", "cluster", "commits_doubt")
     commits = segments.transform(read_commits).join(of_logs, "path", how="inner")
+    tell_not_known(
+        unread_partitions(
+            Warehouse(spark, warehouse),
+            replicas,
+            cluster=cluster,
+            groups=groups,
+            seen=lambda: commits,
+        )
+    )
     return commits.transform(decide_commits(at_ms=at_ms))
 
 
