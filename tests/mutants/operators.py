@@ -62,7 +62,12 @@ GROUPS = {
         "engine/tables/timestamps.py",
     ),
     # Those of copies, backups, crashes, internal topics, checks:
-    "verdicts": ("verbs/*/*/decide/*.py", "verbs/*/*/*/decide/*.py"),
+    "verdicts": (
+        "verbs/*/*/decide/*.py",
+        "verbs/*/*/*/decide/*.py",
+        "engine/tables/blocked.py",
+        "engine/tables/written.py",
+    ),
     "messages": ("kafka/messages/*.py",),
 }
 

@@ -8,7 +8,9 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources import broker_identity
 from kafka_segments.engine.tables.as_of import last_at_or_below
+from kafka_segments.engine.tables.blocked import find_blocked
 from kafka_segments.engine.tables.timestamps import guess_unit
+from kafka_segments.engine.tables.written import YEAR_2000_MS, with_written_ms
 from kafka_segments.verbs.find.failover import decide as plans
 from kafka_segments.verbs.find.forensics import decide as forensics
 from kafka_segments.verbs.find.lag.decide import commits as lag
@@ -215,7 +217,7 @@ def test_bytes_an_entry_are_counted_by_quarters_of_a_doubling(spark: SparkSessio
 
 
 def test_when_a_segment_was_written_as_far_as_that_can_be_believed(spark: SparkSession) -> None:
-    first = overview.YEAR_2000_MS
+    first = YEAR_2000_MS
     cases = [
         # largest timestamp, mtime, read at -> written
         (first, 1, 1, first),
@@ -231,7 +233,7 @@ def test_when_a_segment_was_written_as_far_as_that_can_be_believed(spark: SparkS
         "largest_timestamp_ms long, last_modified_ms long, at long",
     ).withColumn("scanned_at", F.timestamp_millis("at"))
 
-    found = rows.transform(overview.with_written_ms(now_ms=NOW_MS))
+    found = rows.transform(with_written_ms(now_ms=NOW_MS))
 
     assert [row[0] for row in _values(found, "written_ms")] == [case[3] for case in cases]
 
@@ -259,7 +261,7 @@ def test_what_has_expired_behind_an_older_segment(spark: SparkSession) -> None:
         row(5, "keep", 3, 0),
     )
 
-    found = decisions.transform(overview.find_blocked(now_ms=NOW_MS))
+    found = decisions.transform(find_blocked(now_ms=NOW_MS))
 
     columns = ("blocked_by_base_offset", "segments", "size_bytes")
     assert sorted(_values(found, *columns)) == [(0, 2, 23), (3, 1, 15)]

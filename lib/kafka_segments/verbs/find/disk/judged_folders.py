@@ -67,9 +67,12 @@ class JudgedFolder(NamedTuple):
     verdict: Verdict
 
 
-class _DirFacts(NamedTuple):
-    cluster: str | None
-    node_id: int | None
+class DirFacts(NamedTuple):
+    """Whose a log directory is, by its meta.properties; None: that does not say it."""
+
+    cluster: str | None = None
+    node_id: int | None = None
+    directory_id: str | None = None
 
 
 def judge_folders(
@@ -80,7 +83,7 @@ def judge_folders(
     Where no metadata log is at hand, or no node id, that is not known of any log that is served:
     these are left out, too. Return also why a metadata log that is there does not tell.
     """
-    dirs = {log_dir: _read_meta(log_dir) for log_dir in log_dirs}
+    dirs = {log_dir: read_dir_facts(log_dir) for log_dir in log_dirs}
     clusters = _read_clusters(dirs)
     reader = _Reader(dirs, clusters, folders)
     judged = []
@@ -121,7 +124,7 @@ class _Reader:
 
     def __init__(
         self,
-        dirs: dict[str, _DirFacts],
+        dirs: dict[str, DirFacts],
         clusters: dict[str | None, ClusterFacts],
         folders: Iterable[FoundFolder],
     ) -> None:
@@ -133,18 +136,18 @@ class _Reader:
 
     def knows_replicas(self, folder: FoundFolder) -> bool:
         """Tell whether it is known which replicas the node of a folder's log directory has."""
-        own = self._dirs.get(folder.log_dir, _DirFacts(None, None))
+        own = self._dirs.get(folder.log_dir, DirFacts())
         return own.node_id is not None and self.cluster_of(folder).facts is not None
 
     def cluster_of(self, folder: FoundFolder) -> ClusterFacts:
         """Return what is known of the cluster that a folder's log directory belongs to."""
-        own = self._dirs.get(folder.log_dir, _DirFacts(None, None))
+        own = self._dirs.get(folder.log_dir, DirFacts())
         return self._clusters.get(own.cluster, ClusterFacts(None))
 
     def judge(self, folder: FoundFolder, partition: PartitionFolder) -> Verdict:
         """Judge a log's folder."""
         topic_id, no_id = _topic_id(folder)
-        own = self._dirs.get(folder.log_dir, _DirFacts(None, None))
+        own = self._dirs.get(folder.log_dir, DirFacts())
         facts = FolderFacts(partition, topic_id, no_id, own.node_id, Reach(0, None))
         verdict = judge_folder(facts, self.cluster_of(folder), ())
         if verdict.may_go in (MayGo.IN_USE, MayGo.BY_ITSELF):
@@ -162,7 +165,7 @@ class _Reader:
         ]
 
 
-def _read_meta(log_dir: str) -> _DirFacts:
+def read_dir_facts(log_dir: str) -> DirFacts:
     """Read whose a log directory is."""
     there = {checkpoints.META_PROPERTIES: FileEntry(checkpoints.META_PROPERTIES, False, 0, 0)}
     try:
@@ -175,10 +178,12 @@ def _read_meta(log_dir: str) -> _DirFacts:
         ).value
     except _ERRORS:
         found = None
-    return _DirFacts(None, None) if found is None else _DirFacts(found.cluster_id, found.node_id)
+    if found is None:
+        return DirFacts()
+    return DirFacts(found.cluster_id, found.node_id, found.directory_id)
 
 
-def _read_clusters(dirs: dict[str, _DirFacts]) -> dict[str | None, ClusterFacts]:
+def _read_clusters(dirs: dict[str, DirFacts]) -> dict[str | None, ClusterFacts]:
     """Read the metadata logs among log directories; of a cluster's several the furthest counts."""
     found: dict[str | None, ClusterFacts] = {}
     for log_dir, own in dirs.items():

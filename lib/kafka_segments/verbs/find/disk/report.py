@@ -13,10 +13,18 @@ from kafka_segments.verbs.find.disk.decide.growth import DAY_MS, SPANS_MS, Growt
 from kafka_segments.verbs.find.disk.decide.kinds import GOES
 from kafka_segments.verbs.find.disk.decide.verdicts import MayGo
 from kafka_segments.verbs.find.disk.judged_folders import JudgedFolder
+from kafka_segments.verbs.find.disk.report_growth import (
+    blocked_rows,
+    growth_rows,
+    notes_of,
+    print_growth,
+    unknown_growth,
+)
 from kafka_segments.verbs.find.disk.run import DirUse, DiskUse
 
 _MOST_TOPICS = 20
 _SPANS = ("last_hour", "last_day")
+_OF_TABLES = {"growth": growth_rows, "blocked": blocked_rows}
 _FAR_MS = 90 * DAY_MS  # a disk that is full later is no worry of today
 
 
@@ -32,7 +40,17 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
         print_dicts(rows_of(use, rows), output)
     for line in not_known_of(use):
         say(line)
-    return count_findings(use)
+    return count_findings(use) + _say_notes(use, rows)
+
+
+def _say_notes(use: DiskUse, rows: str) -> int:
+    """Say what the tables do not have yet; return 1 where that was asked for."""
+    grown = use.of_tables
+    if grown is None:
+        return 0
+    for line in notes_of(use, grown):
+        say(line)
+    return int(rows == "blocked" and grown.decided_ms is None)
 
 
 def count_findings(use: DiskUse) -> int:
@@ -42,7 +60,12 @@ def count_findings(use: DiskUse) -> int:
 
 
 def rows_of(use: DiskUse, rows: str) -> Iterator[dict[str, Any]]:
-    """Return the rows of an account: ``kinds``, ``topics``, ``folders`` or ``disks``."""
+    """Return the rows of an account, by their name: ``kinds``, ``topics`` and so on.
+
+    ``growth`` and ``blocked`` are those of tables, where they were asked.
+    """
+    if use.of_tables is not None and rows in _OF_TABLES:
+        return _OF_TABLES[rows](use.of_tables)
     if rows == "topics":
         return map(_topic_row, use.topics)
     if rows == "folders":
@@ -55,6 +78,7 @@ def rows_of(use: DiskUse, rows: str) -> Iterator[dict[str, Any]]:
 def not_known_of(use: DiskUse) -> list[str]:
     """Return in lines what could not be looked at."""
     lines = [*(f"not looked at: {problem}" for problem in use.problems), *use.unknown]
+    lines += [] if use.of_tables is None else unknown_growth(use.of_tables)
     for one in use.dirs:
         if one.space is None:
             lines.append(f"{as_text(one.log_dir)}: how full its disk is, is not known")
@@ -148,6 +172,8 @@ def _print_dir(use: DiskUse, one: DirUse) -> None:
     show_table(table)
     _print_topics([topic for topic in use.topics if topic.log_dir == log_dir])
     _print_folders([each for each in use.folders if each.folder.log_dir == one.log_dir])
+    if use.of_tables is not None:
+        print_growth(use, one, use.of_tables)
     console().print()
 
 

@@ -8,7 +8,7 @@ from kafka_segments.files.storage.folder_lock import LockState, lock_state
 from kafka_segments.files.storage.local_folder import as_text
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.names import parse_segment_name
-from kafka_segments.verbs.find.disk.decide.accounts import Account, TopicUse
+from kafka_segments.verbs.find.disk.decide.accounts import Account, TableGrowth, TopicUse
 from kafka_segments.verbs.find.disk.decide.growth import (
     SPANS_MS,
     Growth,
@@ -37,11 +37,15 @@ class DiskOptions:
 
 @dataclass(frozen=True)
 class DirUse:
-    """A log directory: its disk, and whether a broker holds it. ``space`` None: not known."""
+    """A log directory: its disk, and whether a broker holds it. ``space`` None: not known.
+
+    ``newest_ms``: when the last byte of a segment in it was written, by the times of files.
+    """
 
     log_dir: str
     space: DiskSpace | None
     lock: LockState
+    newest_ms: int | None
 
 
 @dataclass
@@ -49,6 +53,7 @@ class DiskUse:
     """All that was found.
 
     ``problems``: what could not be looked at, and why. ``unknown``: what is not known besides.
+    ``of_tables``: what tables say of the growth, where they were asked.
     """
 
     dirs: list[DirUse] = field(default_factory=list)
@@ -57,6 +62,7 @@ class DiskUse:
     folders: list[JudgedFolder] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    of_tables: TableGrowth | None = None
 
     @property
     def used_bytes(self) -> int:
@@ -67,13 +73,17 @@ class DiskUse:
         """Tell whether nothing but other folders was found in a folder."""
         return all(one.what == What.FOLDERS for one in self.accounts if one.log_dir == log_dir)
 
-    def growth_of(self, one: DirUse) -> tuple[Growth, ...]:
-        """Return what was written lately on a log directory's disk, by all that lie on it."""
-        same = {
+    def on_disk_of(self, one: DirUse) -> set[str]:
+        """Return the log directories that lie on the disk of one, this one included."""
+        return {
             as_text(each.log_dir)
             for each in self.dirs
             if each is one or (each.space and one.space and each.space.device == one.space.device)
         }
+
+    def growth_of(self, one: DirUse) -> tuple[Growth, ...]:
+        """Return what was written lately on a log directory's disk, by all that lie on it."""
+        same = self.on_disk_of(one)
         grown = [topic.growth for topic in self.topics if topic.log_dir in same]
         return tuple(sum_of(each[k] for each in grown) for k in range(len(SPANS_MS)))
 
@@ -90,7 +100,8 @@ def run_disk(options: DiskOptions) -> DiskUse:
     use = walk.use
     use.accounts = sorted(walk.accounts.values(), key=lambda one: (one.log_dir, -one.used_bytes))
     use.topics = sorted(walk.topics.values(), key=lambda one: (one.log_dir, -one.used_bytes))
-    use.dirs = [_dir_use(log_dir) for log_dir in sorted({one.log_dir for one in use.accounts})]
+    log_dirs = sorted({one.log_dir for one in use.accounts})
+    use.dirs = [_dir_use(log_dir, walk.newest_ms.get(log_dir)) for log_dir in log_dirs]
     use.folders, use.unknown = judge_folders(walk.log_dirs, list(walk.folders.values()))
     return use
 
@@ -106,6 +117,7 @@ class _Walk:
         self.topics: dict[tuple[str, str], TopicUse] = {}
         self.folders: dict[tuple[str, str], FoundFolder] = {}
         self.log_dirs: list[str] = []
+        self.newest_ms: dict[str, int] = {}
 
     def take(self, folder: UsedFolder) -> None:
         """Add a folder."""
@@ -180,15 +192,19 @@ class _Walk:
         use.segments += len(segments)
         use.used_bytes += folder.used_bytes + sum(file.used_bytes for file in folder.files)
         written = [one for _, one in segments]
+        newest_ms = [one.mtime_ms for one in written]
+        if newest_ms:
+            known_ms = self.newest_ms.get(use.log_dir, 0)
+            self.newest_ms[use.log_dir] = max(known_ms, *newest_ms)
         use.growth = tuple(
             known + growth_of(written, now_ms=self._now_ms, span_ms=span)
             for known, span in zip(use.growth, SPANS_MS, strict=True)
         )
 
 
-def _dir_use(log_dir: str) -> DirUse:
+def _dir_use(log_dir: str, newest_ms: int | None) -> DirUse:
     try:
         space = disk_space(log_dir)
     except OSError:
         space = None
-    return DirUse(log_dir, space, lock_state(log_dir))
+    return DirUse(log_dir, space, lock_state(log_dir), newest_ms)

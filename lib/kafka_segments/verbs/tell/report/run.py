@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.not_known import tell_metadata_problems
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.computed_once import computed_once, joined_by_shuffle
+from kafka_segments.engine.tables.blocked import find_blocked, still_there
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import is_looked_at
@@ -20,6 +21,7 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.last_run import of_last_run
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.views import published
+from kafka_segments.engine.tables.written import with_written_ms
 from kafka_segments.verbs.tell.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.verbs.tell.report.copies import CopyFacts, gather_copies
 from kafka_segments.verbs.tell.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
@@ -173,7 +175,7 @@ class _Report:
         self._now_ms = options.now_ms
         self._limits = options.limits
         history = published(self._warehouse, SEGMENTS.name)
-        written = history.transform(decide.with_written_ms(now_ms=options.now_ms))
+        written = history.transform(with_written_ms(now_ms=options.now_ms))
         self._history = written.select(*_SHOWN)
 
     def gather(self) -> ReportData:
@@ -321,8 +323,8 @@ class _Report:
         decisions = published(self._warehouse, RETENTION_DECISIONS.name)
         made = decisions.where(F.col("run_id") == decided.run_id)
         segments = joined_by_shuffle(self._segments)
-        of_run = made.transform(decide.still_there(segments))
-        blocked = of_run.transform(decide.find_blocked(now_ms=self._now_ms))
+        of_run = made.transform(still_there(segments))
+        blocked = of_run.transform(find_blocked(now_ms=self._now_ms))
         written_since = self._now_ms - _INFLOW_DAYS * DAY_MS
         recent = segments.where(F.col("written_ms") > written_since)
         return {

@@ -4,10 +4,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.bounded import minus
-from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.written import is_by_mtime
 
-YEAR_2000_MS, YEAR_10000_MS = 946_684_800_000, 253_402_300_800_000
+YEAR_10000_MS = 253_402_300_800_000
 KAFKA_0_8_MS = 1_325_376_000_000
 DAY_MS = 86_400_000
 SOUND, BY_MTIME, IN_FUTURE, DAMAGED = KINDS = ("sound", "by_mtime", "in_future", "damaged")
@@ -17,11 +17,6 @@ _STEPS_PER_DOUBLING = 4
 def is_in_future(now_ms: int) -> Column:
     """Tell whether a segment's largest timestamp is later than now."""
     return F.col("largest_timestamp_ms") > now_ms
-
-
-def is_by_mtime() -> Column:
-    """Tell whether no record of a segment has a timestamp."""
-    return F.col("largest_timestamp_source") == "last_modified"
 
 
 def summarize_logs(*, now_ms: int) -> Transform:
@@ -133,24 +128,6 @@ def _on_calendar(ms: Column) -> Column:
     return F.greatest(F.least(ms, F.lit(YEAR_10000_MS - 1)), F.lit(0))
 
 
-def with_written_ms(*, now_ms: int) -> Transform:
-    """Add written_ms: when a segment got its last record, by what is plausible.
-
-    It is the largest timestamp if that lies between the year 2000 and now, else the mtime if that
-    does, else the time when the segment was read.
-    """
-
-    def transform(segments: DataFrame) -> DataFrame:
-        candidates = [
-            F.when(F.col(name).between(YEAR_2000_MS, now_ms), F.col(name))
-            for name in ("largest_timestamp_ms", "last_modified_ms")
-        ]
-        scanned = F.least(F.unix_millis("scanned_at"), F.lit(now_ms))
-        return segments.withColumn("written_ms", F.coalesce(*candidates, scanned))
-
-    return transform
-
-
 def sum_by_bin(column: str, *, from_ms: int, width_ms: int, bins: int) -> Transform:
     """Sum size_bytes by bins of a column of ms; times outside count in the first or last bin.
 
@@ -211,32 +188,6 @@ def count_density(entries: str) -> Transform:
             .groupBy(step.alias("step"))
             .agg(F.count("*").alias("segments"))
             .orderBy("step")
-        )
-
-    return transform
-
-
-def still_there(segments: DataFrame) -> Transform:
-    """Keep the decisions about segments that are there, by the key of a segment."""
-    return lambda decisions: decisions.join(
-        segments.select(*SEGMENT_KEYS), list(SEGMENT_KEYS), how="left_semi"
-    )
-
-
-def find_blocked(*, now_ms: int) -> Transform:
-    """Sum up by log what has expired, but is kept because of an older segment.
-
-    Needs: rows of ``retention_decisions`` of one run.
-    Gives: the key of a log, blocked_by_base_offset, segments, size_bytes.
-    """
-
-    def transform(decisions: DataFrame) -> DataFrame:
-        is_kept = F.col("decision") == Decision.KEEP
-        is_blocked = is_kept & F.col("blocked_by_base_offset").isNotNull()
-        return (
-            decisions.where(is_blocked & (F.col("expires_at_ms") <= now_ms))
-            .groupBy(*LOG_KEYS, "blocked_by_base_offset")
-            .agg(F.count("*").alias("segments"), F.sum("size_bytes").alias("size_bytes"))
         )
 
     return transform
