@@ -105,7 +105,8 @@ def test_settings_are_told_of_no_topic_whose_logs_are_all_left_over(
 
 
 def test_what_if_tells_of_a_left_over_log_that_nothing_is_decided(asked: tuple[str, ...]):
-    arguments = ["retention", *asked, "--what-if", "retention_ms=1", "--output", "json"]
+    moment = ("--now-ms", "1795305600000")  # the day after the records: none is seven days old
+    arguments = ["retention", *asked, *moment, "--what-if", "retention_ms=1", "--output", "json"]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
     rows = [json.loads(line) for line in done.stdout.splitlines()]

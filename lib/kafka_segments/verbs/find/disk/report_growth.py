@@ -12,6 +12,7 @@ from kafka_segments.verbs.find.disk.decide.growth import DAY_MS, Growth, full_in
 from kafka_segments.verbs.find.disk.run import DirUse, DiskUse
 
 _MOST = 20
+_FAR, _FAR_MS = "more than 10 years", 3650 * DAY_MS
 
 
 def growth_rows(grown: TableGrowth) -> Iterator[dict[str, Any]]:
@@ -87,13 +88,17 @@ def full_told(use: DiskUse, one: DirUse, grown: TableGrowth) -> Iterator[str]:
     mean, _ = full_in_ms(free, week, span_ms=DAYS * DAY_MS)
     yield (
         f"{size_text(min(by_day))} to {size_text(max(by_day))} a day that are still here: the disk"
-        f" is full in {_between(*bounds)}, {duration(mean)} at the mean pace, with nothing deleted"
+        f" is full in {_between(*bounds)}, {_span(mean)} at the mean pace, with nothing deleted"
     )
 
 
 def _between(soonest: int | None, latest: int | None) -> str:
-    until = " or never" if latest is None else f" to {duration(latest)}"
-    return f"{duration(soonest)}{until}"
+    until = " or never" if latest is None else f" to {_span(latest)}"
+    return f"{_span(soonest)}{until}"
+
+
+def _span(ms: int | None) -> str:
+    return _FAR if ms is not None and ms > _FAR_MS else duration(ms)
 
 
 def _print_days(one: DirUse, grown: TableGrowth) -> None:
@@ -128,7 +133,7 @@ def _print_blocked(blocked: list[BlockedLog], grown: TableGrowth) -> None:
             cell(f"{one.topic}-{one.partition}"),
             str(one.segments),
             size_text(one.size_bytes),
-            f"{one.blocked_by_base_offset:020d}",
+            cell(f"{one.blocked_by_base_offset:020d}"),
         )
     console().print()
     show_table(table)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import (
     groups_not_known,
@@ -89,7 +90,7 @@ def _records(kept: DataFrame, segments: Sequence[Row]) -> GroupRecords:
     markers = sound.where(F.col("control_type").isNotNull())
     ended = markers.join(F.broadcast(producers), "producer_id", how="left_semi")
     rows = of_group.select(*_RECORD).unionByName(ended.select(*_RECORD)).orderBy("offset")
-    put = put_in_order(Record(*row) for row in rows.toLocalIterator())
+    put = put_in_order(Record(*row) for row in stream_rows(rows))
     lost_until, lost_why = _lost(segments, errors.collect(), put)
     complete_from, complete_ms = _complete_from(segments)
     return GroupRecords(
