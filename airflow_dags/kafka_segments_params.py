@@ -31,6 +31,10 @@ SERVER_PROPERTIES = (
 NOW_MS = "{{ ((dag_run.logical_date or dag_run.run_after).timestamp() * 1000) | int }}"
 NAME = "^(?![.]{1,2}$)[A-Za-z0-9._-]+$"
 """Of what a list names; folders of index files have these names, too."""
+NAMED_SOURCES = {
+    "name": {"type": "string", "pattern": NAME},
+    "sources": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+}
 _LOG_DIRS = {
     "type": ["array", "null"],
     "minItems": 1,
@@ -39,12 +43,7 @@ _LOG_DIRS = {
         "required": ["name", "sources"],
         "additionalProperties": False,
         "properties": {
-            "name": {"type": "string", "pattern": NAME},
-            "sources": {
-                "type": "array",
-                "minItems": 1,
-                "items": {"type": "string", "minLength": 1},
-            },
+            **NAMED_SOURCES,
             "cluster": {"type": "string", "minLength": 1},
             "broker_id": {"type": "integer"},
         },

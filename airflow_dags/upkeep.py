@@ -12,7 +12,7 @@ from airflow.sdk import Param, PokeReturnValue, dag, task
 from kafka_segments_job import KafkaSegmentsJob
 from kafka_segments_params import (
     CONF,
-    NAME,
+    NAMED_SOURCES,
     NOW_MS,
     REPORT,
     TURN,
@@ -33,14 +33,7 @@ _TRIAGE_DIRS = {
         "type": "object",
         "required": ["name", "sources"],
         "additionalProperties": False,
-        "properties": {
-            "name": {"type": "string", "pattern": NAME},
-            "sources": {
-                "type": "array",
-                "minItems": 1,
-                "items": {"type": "string", "minLength": 1},
-            },
-        },
+        "properties": NAMED_SOURCES,
     },
 }
 

@@ -16,13 +16,11 @@ from kafka_segments.engine.rows.arrow_columns import (
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import Chunk
+from kafka_segments.files.segments.decoding import record_filler
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.record_filling import RecordFiller
 
-_MOST_HEADERS = 128 * 1024
-_DATA_BYTES = 8 * 1024 * 1024  # of keys, of values, of headers, before rows are given away
 _MAX_SEQUENCE = 2**31 - 1
 
 
@@ -35,12 +33,8 @@ class RecordRows:
         self._schema = arrow_schema
         self._bounds = bounds or Bounds()
         names = arrow_schema.names
-        self._filler = RecordFiller(
-            max_batch_bytes=max_batch_bytes,
-            wants=("key" in names, "value" in names, "headers" in names),
-            data_bytes=_DATA_BYTES,
-            most_headers=_MOST_HEADERS,
-        )
+        wants = ("key" in names, "value" in names, "headers" in names)
+        self._filler = record_filler(wants, max_batch_bytes=max_batch_bytes)
 
     def rows(self, chunk: Chunk, segment: ListedSegment) -> Iterator[pa.RecordBatch]:
         """Yield the records of a chunk's batches, in the order of the log.

@@ -28,6 +28,7 @@ _NO_PRODUCER = (
     "IllegalArgumentException: Cannot write transactional messages without a valid producer ID"
 )
 _NO_EPOCH = "IllegalArgumentException: Invalid negative producer epoch"
+_NO_EPOCH_IS = -(2**31)
 _NO_SEQUENCE = "IllegalArgumentException: Invalid negative sequence number used"
 
 
@@ -77,20 +78,27 @@ class Fates(NamedTuple):
 
 def fates_of(batches: wire.Batches, may_go: Flags, rules: PassRules) -> Fates:
     """Say what is known of batches before their records are looked at."""
-    horizon, control = _horizons(batches), _is_control(batches)
+    horizon, control = _horizons(batches), is_control(batches)
     has_passed = _has_horizon(batches) & (horizon <= rules.now_ms)
     keeps_header = batches[wire.BATCH_LAST_OFFSET] + 1 == rules.round_end
-    for batch in np.flatnonzero(batches[wire.BATCH_PRODUCER_ID] >= 0).tolist():
-        last = rules.last_records.get(int(batches[wire.BATCH_PRODUCER_ID, batch]))
-        if last is None:
-            continue
-        if last.data_offset is not None:
-            keeps_header[batch] |= batches[wire.BATCH_LAST_OFFSET, batch] == last.data_offset
-        else:
-            keeps_header[batch] |= (
-                control[batch] and batches[wire.BATCH_PRODUCER_EPOCH, batch] == last.epoch
-            )
+    keeps_header |= _is_last_of_producer(batches, rules.last_records)
     return Fates(may_go, may_go & (~control | has_passed), keeps_header)
+
+
+def _is_last_of_producer(batches: wire.Batches, last: Mapping[int, LastRecord]) -> Flags:
+    """Tell of each batch whether it holds what its producer sent last."""
+    producers, of_batch = np.unique(batches[wire.BATCH_PRODUCER_ID], return_inverse=True)
+    known = [last.get(producer) for producer in producers.tolist()]
+    data_offset = np.array(
+        [-1 if one is None or one.data_offset is None else one.data_offset for one in known]
+    )
+    epoch = np.array(
+        [_NO_EPOCH_IS if one is None or one.data_offset is not None else one.epoch for one in known]
+    )
+    is_last: Flags = batches[wire.BATCH_LAST_OFFSET] == data_offset[of_batch]
+    is_last |= is_control(batches) & (batches[wire.BATCH_PRODUCER_EPOCH] == epoch[of_batch])
+    is_last &= batches[wire.BATCH_PRODUCER_ID] >= 0
+    return is_last
 
 
 class CleanedBatches:
@@ -102,7 +110,7 @@ class CleanedBatches:
         count = batches.shape[1]
         self._batches, self._fates, self._rules = batches, fates, rules
         self._is_v2 = batches[wire.BATCH_MAGIC] >= layout.MAGIC_V2
-        self._control, self._horizon = _is_control(batches), _horizons(batches)
+        self._control, self._horizon = is_control(batches), _horizons(batches)
         self._has_horizon = _has_horizon(batches)
         passed = self._has_horizon & (rules.now_ms >= self._horizon)
         self._keeps_tombstones = np.where(self._is_v2, ~passed, keeps_old_tombstones)
@@ -219,7 +227,8 @@ class CleanedBatches:
                 raise CleanerThrowsError(int(batches[wire.BATCH_POSITION, batch]), reason)
 
 
-def _is_control(batches: wire.Batches) -> Flags:
+def is_control(batches: wire.Batches) -> Flags:
+    """Tell of each batch whether it is a control batch: markers, of format v2 alone."""
     return _has(batches, layout.CONTROL)
 
 

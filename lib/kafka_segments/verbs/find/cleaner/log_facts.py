@@ -141,7 +141,7 @@ class LogReader:
         """Add what is between two offsets to a state."""
         if offset == watermark:
             return state
-        read = [base for base in self._bases if base < watermark and self._end_of(base) > offset]
+        read = [base for base in self._bases if base < watermark and self.end_of(base) > offset]
         if sum(self._sizes[file_name(base, LOG_SUFFIX)] for base in read) > _MOST_REREAD_BYTES:
             raise NotKnownError("no snapshot of its producers is near its end: see `audit`")
         for base in read:
@@ -160,7 +160,8 @@ class LogReader:
                     raise NotKnownError(f"segment {base}: {error}") from None
         return state
 
-    def _end_of(self, base: int) -> int:
+    def end_of(self, base: int) -> int:
+        """Return where the next segment begins; of the last one: behind all offsets."""
         later = self._bases[self._bases.index(base) + 1 :]
         return later[0] if later else 2**63 - 1
 

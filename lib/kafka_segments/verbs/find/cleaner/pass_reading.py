@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.files.segments.decoding import MOST_BATCH_BYTES, record_filler
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.broker_rules.cleaner_outcome import (
@@ -21,6 +22,7 @@ from kafka_segments.kafka.broker_rules.cleaner_pass import (
     LastRecord,
     PassRules,
     fates_of,
+    is_control,
 )
 from kafka_segments.kafka.broker_rules.cleaner_sample import estimate, sample_of
 from kafka_segments.kafka.broker_rules.log_cleaner import (
@@ -42,11 +44,7 @@ from kafka_segments.verbs.find.cleaner.pass_transactions import (
     PassTransactions,
 )
 
-_MOST_BATCH_BYTES = 256 * 1024 * 1024
-_DATA_BYTES = 8 * 1024 * 1024
-_MOST_HEADERS = 128 * 1024
 _NS_A_MS = 1_000_000
-_MAX_INT64 = 2**63 - 1
 
 
 def read_pass(
@@ -91,13 +89,13 @@ class _PassReading:
     def __init__(
         self, folder: Place, entries: Sequence[FileEntry], log: CleanedLog, found: Cleanable
     ) -> None:
-        self._folder, self._log, self._found = folder, log, found
+        self._log, self._found = log, found
         files = {entry.name: entry for entry in entries if not entry.is_folder and not entry.oddity}
         self._modified = {name: entry.mtime_ns // _NS_A_MS for name, entry in files.items()}
         self._bases = [one.base_offset for one in log.segments]
         sizes = {name: entry.size_bytes for name, entry in files.items()}
         self._reader = LogReader(folder, self._bases, sizes)
-        self._chunks = ChunkReader(ChunkOptions(needs_body=True, max_batch_bytes=_MOST_BATCH_BYTES))
+        self._chunks = ChunkReader(ChunkOptions(needs_body=True, max_batch_bytes=MOST_BATCH_BYTES))
         self._aborted = AbortedTransactions(folder, self._bases, sizes)
         self.file = ""
 
@@ -119,8 +117,8 @@ class _PassReading:
         rules = PassRules(now_ms, config.delete_retention_ms, latest, found.end, last)
         clean = [one.base_offset for one in segments if one.base_offset < found.first_dirty]
         horizon = self._modified_at(clean[-1]) - config.delete_retention_ms if clean else 0
-        counts, filler = PassCounts(), _filler((True, True, True))
-        all_clean = [base for base in clean if self._end_of(base) <= found.first_dirty]
+        counts, filler = PassCounts(), record_filler((True, True, True))
+        all_clean = [base for base in clean if self._reader.end_of(base) <= found.first_dirty]
         left_out = set(all_clean) - set(sample_of(all_clean)) if samples else set()
         sample, transactions = [], PassTransactions(self._aborted)
         for base in [base for base in self._bases if base < latest + 1]:
@@ -128,7 +126,7 @@ class _PassReading:
                 transactions = PassTransactions(self._aborted)
                 continue
             read, kept = counts.bytes_before, counts.bytes_after
-            transactions.come_to(base, self._end_of(base))
+            transactions.come_to(base, self._reader.end_of(base))
             keeps_old = self._modified_at(base) > horizon
             for chunk in self._read(base):
                 self._clean(chunk, rules, transactions, keys, counts, filler, keeps_old=keeps_old)
@@ -147,7 +145,7 @@ class _PassReading:
         dirty = [one.base_offset for one in segments_between(self._log.segments, start, end)]
         transactions = PassTransactions(self._aborted)
         transactions.come_to(start, end)
-        filler = _filler((True, False, False))
+        filler = record_filler((True, False, False))
         latest = -1
         for base, stop in zip(dirty, [*dirty[1:], end], strict=True):
             for chunk in self._read(base):
@@ -169,9 +167,7 @@ class _PassReading:
         """Note the keys of some batches; return up to which offset, where no more had room."""
         batches = chunk.batches
         aborted = transactions.may_go(chunk)
-        control = batches[wire.BATCH_ATTRIBUTES] & layout.CONTROL != 0
-        control &= batches[wire.BATCH_MAGIC] >= layout.MAGIC_V2
-        chosen = np.flatnonzero(~aborted & ~control & _has_records(batches))
+        chosen = np.flatnonzero(~aborted & ~is_control(batches) & _has_records(batches))
         for rows in self._rows(chunk, chosen, filler):
             offsets = filler.columns.rows[filling.ROW_OFFSET, :rows]
             wanted = np.flatnonzero(~filler.columns.key.is_null[:rows] & (offsets >= start))
@@ -218,7 +214,7 @@ class _PassReading:
         if chunk.data is None:
             raise NotKnownError(
                 f"a batch has {batches[wire.BATCH_SIZE_BYTES, 0]} bytes, at most"
-                f" {_MOST_BATCH_BYTES} are read"
+                f" {MOST_BATCH_BYTES} are read"
             )
         for rows in filler.fill(batches, chunk.data, chunk.data_position):
             for row, reason in filler.errors.items():
@@ -259,9 +255,6 @@ class _PassReading:
             if end < size:
                 raise CleanerThrowsError(end, "CorruptRecordException: zeros up to the file's end")
 
-    def _end_of(self, base: int) -> int:
-        return next((one for one in self._bases if one > base), _MAX_INT64)
-
     def _modified_at(self, base: int) -> int:
         return self._modified[file_name(base, LOG_SUFFIX)]
 
@@ -269,12 +262,3 @@ class _PassReading:
 def _has_records(batches: wire.Batches) -> Flags:
     has_records: Flags = batches[wire.BATCH_RECORD_COUNT] != 0
     return has_records
-
-
-def _filler(wants: tuple[bool, bool, bool]) -> RecordFiller:
-    return RecordFiller(
-        max_batch_bytes=_MOST_BATCH_BYTES,
-        wants=wants,
-        data_bytes=_DATA_BYTES,
-        most_headers=_MOST_HEADERS,
-    )

@@ -11,6 +11,7 @@ from kafka_segments.errors import CorruptIndexError, UnreadableObjectError
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.files.segments.decoding import MOST_BATCH_BYTES, record_filler
 from kafka_segments.files.storage.files import OpenSegment, open_segment, place, read_whole
 from kafka_segments.kafka.broker_rules.record_sizes import bytes_but_times
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
@@ -19,14 +20,10 @@ from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
-from kafka_segments.kafka.wire.record_filling import RecordFiller
 from kafka_segments.verbs.change.recovery.torn_tail import read_tail
 from kafka_segments.verbs.find.records.decide import Query, Unreadable, Why, matching
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
 
-_MOST_BATCH_BYTES = 256 * 1024 * 1024
-_DATA_BYTES = 8 * 1024 * 1024
-_MOST_HEADERS = 128 * 1024
 _MOST_INDEX_BYTES = 256 * 1024 * 1024
 _NEWEST_MAGIC = layout.MAGIC_V2
 Header = tuple[str, bytes | None]
@@ -88,11 +85,11 @@ class SegmentReader:
             query.low_offset, query.high_offset, query.low_timestamp, query.high_timestamp
         )
         self._reader = ChunkReader(
-            ChunkOptions(needs_body=True, max_batch_bytes=_MOST_BATCH_BYTES, bounds=bounds)
+            ChunkOptions(needs_body=True, max_batch_bytes=MOST_BATCH_BYTES, bounds=bounds)
         )
         wants = (query.key is not None, False, query.header is not None)
-        self._looked = _filler(wants)
-        self._whole = _filler((True, True, True))
+        self._looked = record_filler(wants)
+        self._whole = record_filler((True, True, True))
 
     def scan(self, segment: ListedSegment) -> SegmentScan:
         """Read a segment.
@@ -142,7 +139,8 @@ class SegmentReader:
         """Look at the records of a chunk."""
         batches = chunk.batches
         self._note_order(batches, start, scan)
-        scan.largest.note(batches, scan.segment, start, partial(self._largest_record, chunk))
+        if self._query.is_any:
+            scan.largest.note(batches, scan.segment, start, partial(self._largest_record, chunk))
         for batch in np.flatnonzero(batches[wire.BATCH_MAGIC] > _NEWEST_MAGIC).tolist():
             reason = f"its magic is {batches[wire.BATCH_MAGIC, batch]}, consumers know 0 to 2"
             scan.unreadable.append(_unreadable(scan, batches[:, batch], start, reason))
@@ -285,15 +283,6 @@ def _add_to_run(scan: SegmentScan, bad: Unreadable) -> None:
         scan.unreadable.append(bad)
         return
     scan.unreadable[-1] = last._replace(size_bytes=last.size_bytes + bad.size_bytes)
-
-
-def _filler(wants: tuple[bool, bool, bool]) -> RecordFiller:
-    return RecordFiller(
-        max_batch_bytes=_MOST_BATCH_BYTES,
-        wants=wants,
-        data_bytes=_DATA_BYTES,
-        most_headers=_MOST_HEADERS,
-    )
 
 
 def _unreadable(scan: SegmentScan, batch: wire.Batches, start: int, reason: str) -> Unreadable:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.files.segments.decoding import record_filler
 from kafka_segments.files.storage.files import Place, open_segment
 from kafka_segments.kafka.broker_rules.metadata_facts import (
     CheckpointId,
@@ -30,7 +31,6 @@ from kafka_segments.verbs.find.internals.metadata_image import (
 )
 
 _MOST_BATCH_BYTES = 64 * 1024 * 1024
-_DATA_BYTES = 8 * 1024 * 1024
 
 
 class KraftRecord(NamedTuple):
@@ -200,9 +200,7 @@ def read_kraft_file(file: Place, *, check_crc: bool = True) -> KraftFile:
     reader = ChunkReader(
         ChunkOptions(needs_body=True, check_crc=check_crc, max_batch_bytes=_MOST_BATCH_BYTES)
     )
-    filler = RecordFiller(
-        max_batch_bytes=_MOST_BATCH_BYTES, wants=(True, True, False), data_bytes=_DATA_BYTES
-    )
+    filler = record_filler((True, True, False), max_batch_bytes=_MOST_BATCH_BYTES)
     records: list[KraftRecord] = []
     next_offset, epoch, problem, is_torn = 0, 0, None, False
     with open_segment(file) as opened:
