@@ -72,5 +72,8 @@ def test_a_metadata_log_that_cannot_be_understood_leaves_kafkas_default(node: Pa
 
     limits = read_limits(find_segments([str(node)]).segments)
 
+    done = _records(node, "--topic", "orders")
+    assert done.exit_code == 1
+    assert "max.message.bytes of topics is not known: " in done.stderr
     assert limits.default == MAX_MESSAGE_BYTES
     assert limits.known_by.startswith(f"Kafka's default, {MAX_MESSAGE_BYTES}: ")

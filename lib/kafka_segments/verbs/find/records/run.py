@@ -18,7 +18,7 @@ from kafka_segments.kafka.wire.names import parse_partition_folder
 from kafka_segments.verbs.find.records.decide import Query
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
-from kafka_segments.verbs.find.records.topic_limits import TopicLimits, read_limits
+from kafka_segments.verbs.find.records.topic_limits import DEFAULTS, read_limits
 
 if TYPE_CHECKING:
     from kafka_segments.console.bar import ReadProgress
@@ -81,7 +81,8 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
     unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
     if not options.query.is_any:  # a consumer never sees what no broker serves
         unread += _left_out(found.left_out, options)
-    limits = read_limits(found.segments) if options.query.is_any else TopicLimits({}, 0, "")
+    limits = read_limits(found.segments) if options.query.is_any else DEFAULTS
+    unread += [] if limits.problem is None else [limits.problem]
     largest = LargestBatches(options.most_large, limits.of_topic, limits.default)
     scans = _scans(chosen, options, largest, work)
     return ReadRecords(scans, unread, largest.anew(), limits.known_by)

@@ -16,28 +16,36 @@ _ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError)
 
 
 class TopicLimits(NamedTuple):
-    """``max.message.bytes`` by topic, of all others ``default``; ``known_by``: from where."""
+    """``max.message.bytes`` by topic, of all others ``default``.
+
+    ``known_by``: from where. ``problem``: why a metadata log that is there does not tell; None: it
+    does, or there is none.
+    """
 
     of_topic: Mapping[str, int]
     default: int
     known_by: str
+    problem: str | None = None
+
+
+_DEFAULT = f"Kafka's default, {MAX_MESSAGE_BYTES}"
+DEFAULTS = TopicLimits({}, MAX_MESSAGE_BYTES, f"{_DEFAULT}: no metadata log is at hand")
 
 
 def read_limits(segments: Iterable[ListedSegment]) -> TopicLimits:
     """Read the limits; where no metadata log is among the segments, Kafka's default counts."""
-    default = f"Kafka's default, {MAX_MESSAGE_BYTES}"
     here = next((one for one in segments if one.topic == METADATA_TOPIC), None)
     if here is None:
-        return TopicLimits({}, MAX_MESSAGE_BYTES, f"{default}: no metadata log is at hand")
+        return DEFAULTS
     folder = join_uri(here.source, here.relative_path)
     try:
         entries = entries_of(here.source, here.relative_path)
         sizes = {entry.name: entry.size_bytes for entry in entries if not entry.is_folder}
         found = read_metadata_log(place(folder), sizes)
     except _ERRORS as error:
-        return TopicLimits({}, MAX_MESSAGE_BYTES, f"{default}: {first_line(error)}")
+        return _not_told(folder, first_line(error))
     if found.facts is None:
-        return TopicLimits({}, MAX_MESSAGE_BYTES, f"{default}: {found.unknown}")
+        return _not_told(folder, found.unknown or "it cannot be understood")
     of_all = found.facts.broker_configs.get("", {}).get("message.max.bytes", "")
     of_topic = {
         topic: int(configs["max.message.bytes"])
@@ -46,3 +54,8 @@ def read_limits(segments: Iterable[ListedSegment]) -> TopicLimits:
     }
     own = int(of_all) if of_all.isdecimal() else MAX_MESSAGE_BYTES
     return TopicLimits(of_topic, own, f"{folder}, else {own}")
+
+
+def _not_told(folder: str, why: str) -> TopicLimits:
+    problem = f"{folder}: max.message.bytes of topics is not known: {why}"
+    return TopicLimits({}, MAX_MESSAGE_BYTES, f"{_DEFAULT}: {why}", problem)
