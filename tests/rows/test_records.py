@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.engine.rows import record_rows
 from kafka_segments.engine.rows.read_options import RECORDS, ReadOptions
 from kafka_segments.engine.rows.record_rows import RecordRows
 from kafka_segments.files.folders.walk import ListedSegment
+from kafka_segments.files.segments import decoding
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.kafka.wire import record_filling
@@ -619,8 +619,8 @@ def test_rows_are_the_same_however_small_the_columns_are(
 
     rows, data_bytes, headers = limits
     monkeypatch.setattr(record_filling, "_MOST_ROWS", rows)
-    monkeypatch.setattr(record_rows, "_DATA_BYTES", data_bytes)
-    monkeypatch.setattr(record_rows, "_MOST_HEADERS", headers)
+    monkeypatch.setattr(decoding, "_DATA_BYTES", data_bytes)
+    monkeypatch.setattr(decoding, "_MOST_HEADERS", headers)
 
     assert decode(log) == expected
     assert len(expected) == 12
