@@ -96,6 +96,38 @@ def _batches(folder: Path) -> list[tuple[int, int]]:
     return found
 
 
+def test_a_log_that_lacks_its_end_tells_no_active_segment(broker: Path, tmp_path: Path) -> None:
+    logs, source = broker / "logs", tmp_path / "logs"
+    shutil.copytree(logs / "lat-none-0", source / "lat-none-0")
+    shutil.copytree(logs / "ct-none-0", source / "ct-none-0")
+    (source / "lat-none-0" / f"{3091:020d}.log").unlink()
+    checkpoint = "0\n2\nlat-none 0 3092\nct-none 0 1\n"
+    (source / "replication-offset-checkpoint").write_text(checkpoint)
+    warehouse = ("--warehouse", str(tmp_path / "wh"))
+    _run("build", "--source", source, *warehouse, "--now-ms", NOW_MS)
+    later = ("--now-ms", str(NOW_MS + 90_000_000))
+
+    result = CliRunner().invoke(cli, ["roll", *warehouse, *later, "--output", "json"])
+    rows = {row["topic"]: row for row in map(json.loads, result.stdout.splitlines())}
+    assert result.exit_code == 1
+    assert {topic: row["decision"] for topic, row in rows.items()} == {
+        "ct-none": "roll",
+        "lat-none": "unknown",
+    }
+    why = "not known: the log ends at offset 3091, below the high watermark 3092"
+    assert rows["lat-none"]["reason"].startswith(why)
+    assert (rows["lat-none"]["rule"], rows["lat-none"]["rolls_from_ms"]) == (None, None)
+    explain = ["retention", "explain"]
+    for verb in (["roll"], ["retention"], [*explain, "lat-none-0"]):
+        result = CliRunner().invoke(cli, [*verb, *warehouse, *later])
+        assert result.exit_code == 1, verb
+        assert f"1 log lacks its end. lat-none-0 in {source}: {why}" in result.stderr
+        age = "decided from the build of 2027-01-15 08:00:00 UTC, up to 1 d 1 h before: what"
+        assert age in result.stderr
+    result = CliRunner().invoke(cli, [*explain, "ct-none-0", *warehouse, *later])
+    assert (result.exit_code, "lacks its end" in result.stderr) == (0, False)
+
+
 def test_full_indexes_are_those_of_the_broker_whatever_interval_a_build_had(
     broker: Path, tmp_path: Path
 ) -> None:

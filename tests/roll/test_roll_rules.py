@@ -59,6 +59,7 @@ SEGMENT: dict[str, Any] = {
     "append_timestamp_ms": 2_000,
     "append_last_offset": 10,
     "index_source": "beside",
+    "cut_short": None,
 }
 
 
@@ -212,6 +213,13 @@ def test_each_release_rolls_as_its_shouldroll_says(
             }
             == found.asDict()
         ), row
+
+
+def test_a_log_without_its_end_is_unknown_and_says_why(spark: SparkSession) -> None:
+    row = _decide(spark, cut_short="not known: it ends early", size_bytes=10**6)
+
+    assert (row["decision"], row["reason"]) == ("unknown", "not known: it ends early")
+    assert (row["rules"], row["bytes_left"], row["nearest_rule"]) == ([], None, None)
 
 
 def test_the_nearest_limit_and_when_the_bytes_are_used_up(spark: SparkSession) -> None:

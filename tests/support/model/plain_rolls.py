@@ -30,6 +30,7 @@ COLUMNS = {
     "append_timestamp_ms": "long",
     "append_last_offset": "long",
     "index_source": "string",
+    "cut_short": "string",
 }
 
 
@@ -78,6 +79,7 @@ def draw_segment(choice: random.Random, number: int) -> dict[str, Any]:
         "append_timestamp_ms": choice.choice([-1, first + limit + near, first + 9_000 + near]),
         "append_last_offset": base + choice.choice([9, 9, 9, -1, 0, reach]),
         "index_source": "beside",
+        "cut_short": None,
     }
 
 

@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.collected import collect_together
+from kafka_segments.engine.tables.as_built import last_builds
 from kafka_segments.engine.tables.blocked import find_blocked, still_there
-from kafka_segments.engine.tables.catalog import LOG_DIRS, RETENTION_DECISIONS, RUNS, SEGMENTS
+from kafka_segments.engine.tables.catalog import LOG_DIRS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.last_run import of_last_run
@@ -31,7 +32,7 @@ def read_growth(spark: SparkSession, warehouse: str, use: DiskUse, *, now_ms: in
     """
     tables = Warehouse(spark, warehouse)
     log_dirs = [one.log_dir for one in use.dirs if not use.has_only_folders(one.log_dir)]
-    found = collect_together({"dirs": _known_dirs(tables), "builds": _builds(tables)})
+    found = collect_together({"dirs": _known_dirs(tables), "builds": last_builds(tables)})
     dirs, built_ms, unknown = _matched(log_dirs, found)
     if not dirs:
         return TableGrowth(warehouse, {}, unknown, None, [], [], None)
@@ -53,12 +54,6 @@ def read_growth(spark: SparkSession, warehouse: str, use: DiskUse, *, now_ms: in
 def _known_dirs(tables: Warehouse) -> DataFrame:
     columns = decide.KnownDir._fields
     return tables.read(LOG_DIRS, columns).select(*columns)
-
-
-def _builds(tables: Warehouse) -> DataFrame:
-    """Return when the last build of the same sources began."""
-    builds = tables.read(RUNS).where(F.col("command") == "build")
-    return builds.groupBy("sources").agg(F.unix_millis(F.max("started_at")).alias("built_ms"))
 
 
 def _matched(

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_as_built
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
@@ -78,6 +79,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
             print_what_if(run_what_if(verb.spark, asked, grid), output)
         else:
             print_retention(run_retention(verb.spark, asked, dry_run=dry_run), output)
+        tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms)
     return ExitStatus.DONE
 
 
@@ -101,9 +103,11 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         decided = run_explain(verb.spark, asked, topic=folder.topic, partition=folder.partition)
         if output != "table":
             print_rows(decided, output)
-            return ExitStatus.DONE
-        found = decided.take(MOST_SEGMENTS + 1)
-        if not found:
-            raise UsageError(f"{asked.warehouse} has no segments of {log}")
-        print_explain(found, asked.configs, now_ms=asked.now_ms)
+        else:
+            found = decided.take(MOST_SEGMENTS + 1)
+            if not found:
+                raise UsageError(f"{asked.warehouse} has no segments of {log}")
+            print_explain(found, asked.configs, now_ms=asked.now_ms)
+        of_log = (folder.topic, folder.partition)
+        tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms, log=of_log)
     return ExitStatus.DONE

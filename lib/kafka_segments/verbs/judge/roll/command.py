@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_as_built
 from kafka_segments.console.options import (
     ExitStatus,
     kafka_version_option,
@@ -112,4 +113,5 @@ def _roll(
             print_what_if(run_what_if(verb.spark, asked, grid), output, asked.configs)
         else:
             print_roll(run_roll(verb.spark, asked, dry_run=dry_run), output, asked.configs)
+        tell_as_built(verb.spark, asked.warehouse, now_ms=now_ms)
     return ExitStatus.DONE

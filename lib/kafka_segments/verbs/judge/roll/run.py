@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.engine.tables.as_built import with_cut_short
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
@@ -76,6 +77,7 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         .transform(only_present)
         .where("is_active")
         .transform(telling_left_over(tables))
+        .transform(with_cut_short(tables))
         .transform(with_topic_configs(spark, options.configs))
         .transform(with_built_interval)
         .transform(with_index_entries())

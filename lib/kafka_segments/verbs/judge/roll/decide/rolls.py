@@ -42,15 +42,16 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Transform:
     4. offset_overflow: the append's last offset is out of the indexes' reach.
 
     A broker draws the jitter when it opens a segment, so a decision that hangs on it is
-    ``jitter``. Segments that a broker does not load, or that fall under ``OTHER_RULES``, are
-    ``unknown``.
+    ``jitter``. Segments that a broker does not load, that fall under ``OTHER_RULES``, or whose log
+    lacks its end, so that another segment may be the active one, are ``unknown``.
 
     Needs: the key of a segment, size_bytes, next_offset, first_batch_timestamp_ms,
         max_timestamp_ms, created_ms, index_entries, time_index_entries (long), index_source
         (string, one of ``IndexSource``); segment_bytes,
         segment_ms, segment_jitter_ms, segment_index_bytes, max_compaction_lag_ms (long) and
         cleanup_policy (string); of the append append_bytes, append_timestamp_ms (-1: none),
-        append_last_offset (long; null: it has none below 2^63).
+        append_last_offset (long; null: it has none below 2^63); cut_short (string: why the log
+        lacks its end; null: it does not).
     Gives: the columns of ``roll_decisions`` but run_id and decided_at.
     Source: UnifiedLog.maybeRoll, LogSegment.shouldRoll, LogConfig.maxSegmentMs and
         randomSegmentJitter.
@@ -70,7 +71,7 @@ def decide_rolls(*, now_ms: int, rules: RollRules) -> Transform:
         least_ms = minus("_max_ms", "_jitter")
         none = F.array().cast("array<string>")
         is_loaded = F.col("next_offset").isNotNull() & F.col("index_entries").isNotNull()
-        is_known = is_loaded & F.col("other_rules").isNull()
+        is_known = is_loaded & F.col("other_rules").isNull() & F.col("cut_short").isNull()
         decision = (
             F.when(~is_known, Decision.UNKNOWN)
             .when(F.size("_surely") > 0, Decision.ROLL)
@@ -236,6 +237,7 @@ def _reason() -> Column:
     kept = F.when(is_index | is_guess, by_index).otherwise(kept)
     not_loaded = "a broker does not load it; see segments.damage"
     chosen = F.when(F.col("other_rules").isNotNull(), roll_words())
+    chosen = chosen.when(F.col("cut_short").isNotNull(), F.col("cut_short"))
     is_unread = F.col("index_entries").isNull() & (
         F.col("index_source") == IndexSource.BUILT_OTHERWISE
     )

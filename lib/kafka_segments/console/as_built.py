@@ -1,0 +1,57 @@
+"""What a verb says of the tables that its answer is taken from: their age, and what they lack."""
+
+from typing import TYPE_CHECKING
+
+from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.console.output import duration, utc
+from kafka_segments.errors import KafkaSegmentsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_segments.engine.tables.as_built import AsBuilt
+
+
+def tell_as_built(
+    spark: "SparkSession", warehouse: str, *, now_ms: int, log: tuple[str, int] | None = None
+) -> None:
+    """Say on stderr of which builds the tables are; where logs lack their end, more is not known.
+
+    ``log``: topic and partition of the log that is asked about; None: all are.
+    """
+    from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
+
+    try:
+        found = read_as_built(Warehouse(spark, warehouse), log)
+    except KafkaSegmentsError as error:
+        tell_not_known([f"how old the tables are is not known: {error}"])
+        return
+    if found.oldest_ms is None or found.newest_ms is None:
+        tell_not_known(["how old the tables are is not known: they tell of no build"])
+    else:
+        say(_age(found.oldest_ms, found.newest_ms, now_ms))
+    if found.cut_logs:
+        tell_not_known([_cut(found)])
+
+
+def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
+    builds = f"the build of {utc(oldest_ms)} UTC"
+    if newest_ms != oldest_ms:
+        builds = f"builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC"
+    if now_ms < oldest_ms:
+        return f"decided from {builds}, which is after the moment asked for"
+    age = duration(now_ms - oldest_ms)
+    return f"decided from {builds}, up to {age} before: what changed since does not count"
+
+
+def _cut(found: "AsBuilt") -> str:
+    logs = "1 log lacks its end" if found.cut_logs == 1 else f"{found.cut_logs} logs lack their end"
+    named = [
+        f"{row['topic']}-{row['partition']} in {row['log_dir']}: {row['cut_short']}"
+        for row in found.cut_examples
+    ]
+    if found.cut_logs > len(named):
+        named.append("…")
+    return f"{logs}. {'. '.join(named)}"

@@ -1,0 +1,94 @@
+"""What tables say of themselves before an answer from them is believed: builds, logs cut short."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.frames.collected import collect_together
+from kafka_segments.engine.tables.catalog import LOGS, RUNS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.replicas import cut_short
+from kafka_segments.files.storage.uris import lies_in
+
+_MOST_NAMED = 3
+
+
+class AsBuilt(NamedTuple):
+    """What the tables of a warehouse say of themselves.
+
+    Attributes:
+        oldest_ms: when the last build began of the source whose last build is the oldest; None: no
+            build is noted.
+        newest_ms: the same of the source that was built last.
+        cut_logs: the number of logs that lack their end, see ``cut_short``.
+        cut_examples: the first of them: topic, partition, log directory, why.
+    """
+
+    oldest_ms: int | None
+    newest_ms: int | None
+    cut_logs: int
+    cut_examples: tuple[Row, ...]
+
+
+def last_builds(tables: Warehouse) -> DataFrame:
+    """Return when the last build of the same sources began: sources, built_ms (long)."""
+    builds = tables.read(RUNS).where(F.col("command") == "build")
+    return builds.groupBy("sources").agg(F.unix_millis(F.max("started_at")).alias("built_ms"))
+
+
+def read_as_built(tables: Warehouse, log: tuple[str, int] | None = None) -> AsBuilt:
+    """Ask the tables when they were built and which logs lack their end, by one query.
+
+    ``log``: topic and partition of the log that is asked about; None: all are.
+
+    Raises:
+        UsageError: the warehouse lacks a table.
+        BrokenTableError: a table is not whole.
+    """
+    segments = tables.read(SEGMENTS, (*LOG_KEYS, "base_offset", "next_offset", "vanished_at"))
+    there = segments.where(F.col("vanished_at").isNull())
+    if log is not None:
+        there = there.where((F.col("topic") == log[0]) & (F.col("partition") == log[1]))
+    last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
+    ends = there.groupBy(*LOG_KEYS).agg(last)
+    cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())
+    named = cut.select("topic", "partition", "log_dir", "cut_short")
+    found = collect_together(
+        {
+            "builds": last_builds(tables),
+            "count": cut.agg(F.count("*")),
+            "named": named.orderBy(*named.columns).limit(_MOST_NAMED),
+        }
+    )
+    moments = _built_ms(found["builds"])
+    return AsBuilt(
+        min(moments, default=None),
+        max(moments, default=None),
+        found["count"][0][0],
+        tuple(found["named"]),
+    )
+
+
+def _built_ms(builds: Iterable[Row]) -> list[int]:
+    """Return when each source was built last, by itself or as a part of another source."""
+    built = [(source, row["built_ms"]) for row in builds for source in row["sources"]]
+    return [max(moment for other, moment in built if lies_in(source, other)) for source, _ in built]
+
+
+def with_cut_short(tables: Warehouse) -> Transform:
+    """Return what adds ``cut_short`` to logs: why a log lacks its end; null: nothing tells so.
+
+    Needs: the key of a log, next_offset (of its last segment).
+    """
+    known = tables.read(LOGS, (*LOG_KEYS, "high_watermark"))
+
+    def transform(last: DataFrame) -> DataFrame:
+        joined = last.join(known, list(LOG_KEYS), how="left")
+        with_end = joined.withColumn("log_end_offset", F.col("next_offset"))
+        told = with_end.withColumn("cut_short", cut_short(F.col("high_watermark")))
+        return told.drop("high_watermark", "log_end_offset")
+
+    return transform
