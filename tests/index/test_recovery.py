@@ -364,7 +364,7 @@ def test_one_file_of_three_formats_gives_the_entries_of_the_test_vectors():
     assert pairs(found.time_entries) == [(1000, 6), (2005, 8)]
     assert pairs(found.leader_epochs) == [(3, 7)]
     assert (found.valid_bytes, found.next_offset, found.damage) == (143, 9, None)
-    assert (found.batch_count, found.record_count) == (3, 4)
+    assert (found.batch_count, found.record_count, found.max_batch_bytes) == (3, 4, 79)
     assert found.magics == (0, 1, 2)
     assert found.codecs == (0,)
     assert found.timestamp_types == (-1, 0)
@@ -481,6 +481,32 @@ def test_a_compressed_wrapper_between_plain_messages_leaves_the_record_count_unk
     found = recover(b"".join(plain))
 
     assert (found.record_count, found.codecs, found.batch_count) == (None, (0, GZIP), 4)
+
+
+@pytest.mark.parametrize("buffer_bytes", [ENOUGH_BYTES, 97])
+@pytest.mark.parametrize("large", range(4))
+def test_the_largest_batch_is_found_wherever_it_lies(large, buffer_bytes):
+    batches = [v2_batch(n, [(n, None, bytes(200 if n == large else n))]) for n in range(4)]
+
+    found = recover(b"".join(batches), buffer_bytes=buffer_bytes)
+
+    assert found.max_batch_bytes == len(batches[large]) == max(map(len, batches))
+
+
+def test_the_largest_message_of_an_old_format_may_be_a_compressed_set():
+    wrapper = gzip_wrapper([v1_message(0, 5, None, bytes(range(64)))], offset=1, timestamp=5)
+
+    found = recover(v1_message(0, 5, None, b"v") + wrapper + v1_message(2, 5, None, b"v"))
+
+    assert found.max_batch_bytes == len(wrapper)
+
+
+def test_a_batch_that_is_cut_off_is_not_the_largest():
+    small, large = v2_batch(0, [(1, None, b"v")]), v2_batch(1, [(1, None, bytes(99))])
+
+    assert recover(small + large[:-1]).max_batch_bytes == len(small)
+    assert recover(small + large[:-1] + b"x").max_batch_bytes == len(small)
+    assert recover(b"").max_batch_bytes == 0
 
 
 def test_control_and_transactional_batches_and_producers_are_counted():
@@ -855,6 +881,7 @@ def test_a_file_above_2_gib_is_too_large_and_not_read():
         DamageKind.TOO_LARGE, 0, "2147483648 bytes, Kafka opens at most 2147483647"
     )
     assert as_plain(found) == Plain(0, 1000, -1, 1000, None, None, "too_large")
+    assert found.max_batch_bytes is None
     assert found.truncated_bytes == 2**31
 
 

@@ -172,7 +172,7 @@ def _with_segment(spark: SparkSession, table: Table, **changed: object) -> DataF
     return spark.createDataFrame([tuple(map(row.get, columns.fieldNames()))], columns)
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, 2, 3])
 def upgraded(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Warehouse:
     """A table of segments that an older release has made and filled."""
     root = Warehouse(spark, str(tmp_path))
@@ -196,8 +196,8 @@ def test_another_engine_reads_which_segments_changed(
         (row["_change_type"], row["run_id"], len(row["leader_epochs"])) for row in changes
     ) == [("insert", "1", 1), ("update_postimage", "2", 2), ("update_preimage", "1", 1)]
     assert pa.table(table.to_pyarrow_table())["magics"].to_pylist() == [[2]]
-    assert root.read(tables.SEGMENTS).schema == schema("segments.v3")
-    assert table.metadata().configuration["kafkaSegments.schemaVersion"] == "3"
+    assert root.read(tables.SEGMENTS).schema == schema("segments.v4")
+    assert table.metadata().configuration["kafkaSegments.schemaVersion"] == "4"
     assert table.metadata().configuration["delta.constraints.size_not_negative"]
 
 

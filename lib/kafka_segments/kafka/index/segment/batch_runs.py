@@ -118,7 +118,7 @@ def _walk_run(
             store_batch(rows, row, header, position)
             rows[row, KIND] = kind
             row += 1
-        sums = summed(sums, header)
+        sums = summed(sums, header, size_bytes)
         position += size_bytes
     walk.new_producer_batches = row
     counts = counted_run(walk, counts, sums, magic, attributes)

@@ -302,7 +302,7 @@ def scan_buffer(  # noqa: PLR0912, PLR0915 - see the module: arrays stay in one 
             last_indexed_position = position
         _note_order(walk, header, position, counts.next_offset, epochs)
         status = _store_producer(walk, header, marker, producer_batches, position)
-        counts = counted(walk, counts, header, marker.end != IS_CORRUPT)
+        counts = counted(walk, counts, header, size_bytes, marker.end != IS_CORRUPT)
         if status != REFUSED_MARKER:
             position += size_bytes
         if status == SOUND and begins_run(header):

@@ -88,6 +88,7 @@ class SegmentRecovery:
     where Kafka leaves none. Timestamps are in ms since 1970, -1 where no batch has one.
     ``producer_end_offset`` is how far the producer state reaches: the next offset after the last
     record batch v2. ``record_count`` is None where compressed messages v0 or v1 hide theirs.
+    ``max_batch_bytes`` is 0 where there is no batch, None where none was read.
     ``offset_ranges`` is None if it was not asked for, or the segment is not sound to its end.
     """
 
@@ -96,6 +97,7 @@ class SegmentRecovery:
     next_offset: int
     batch_count: int = 0
     record_count: int | None = 0
+    max_batch_bytes: int | None = None
     first_batch_timestamp: int = NO_TIMESTAMP
     min_timestamp: int = NO_TIMESTAMP
     max_timestamp: int = NO_TIMESTAMP

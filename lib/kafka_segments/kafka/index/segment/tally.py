@@ -33,15 +33,17 @@ class Counts(NamedTuple):
     magic_bits: Any
     codec_bits: Any
     timestamp_type_bits: Any
+    max_batch_bytes: Any
 
 
 class RunSums(NamedTuple):
-    """Where a run of batches that are alike ends; how many batches and records; which codecs."""
+    """Where a run of alike batches ends; how many batches and records; codecs, largest batch."""
 
     next_offset: Any
     records: Any
     batches: Any
     codec_bits: Any
+    max_batch_bytes: Any
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -69,6 +71,7 @@ def counts_of(walk: Any) -> Any:
         walk.magic_bits,
         walk.codec_bits,
         walk.timestamp_type_bits,
+        walk.max_batch_bytes,
     )
 
 
@@ -82,6 +85,7 @@ def store_counts(walk: Any, counts: Any) -> None:
     walk.magic_bits = counts.magic_bits
     walk.codec_bits = counts.codec_bits
     walk.timestamp_type_bits = counts.timestamp_type_bits
+    walk.max_batch_bytes = counts.max_batch_bytes
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
@@ -106,7 +110,7 @@ def with_timestamps_of(timestamps: Any, header: Any) -> Any:
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def counted(walk: Any, counts: Any, header: Any, reaches_producers: Any) -> Any:
+def counted(walk: Any, counts: Any, header: Any, size_bytes: Any, reaches_producers: Any) -> Any:
     """Return the counts with one more batch; those of rare kinds are counted in ``walk``.
 
     ``reaches_producers``: the producer state has taken the batch, if it is of magic 2 or more.
@@ -139,23 +143,26 @@ def counted(walk: Any, counts: Any, header: Any, reaches_producers: Any) -> Any:
         counts.magic_bits | 1 << magic_bit,
         counts.codec_bits | 1 << (header.attributes & layout.CODEC_MASK),
         counts.timestamp_type_bits | 1 << timestamp_type,
+        max(counts.max_batch_bytes, size_bytes),
     )
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def sums_of(counts: Any) -> Any:
     """Return the sums of a run that has no batch yet and begins where ``counts`` end."""
-    return RunSums(counts.next_offset, np.int64(0), np.int64(0), counts.codec_bits)
+    none = np.int64(0)
+    return RunSums(counts.next_offset, none, none, counts.codec_bits, counts.max_batch_bytes)
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]
-def summed(sums: Any, header: Any) -> Any:
-    """Return the sums with one more batch of the run: what ``counted`` takes from its header."""
+def summed(sums: Any, header: Any, size_bytes: Any) -> Any:
+    """Return the sums with one more batch of the run: what ``counted`` takes of it."""
     return RunSums(
         header.last_offset + 1,
         sums.records + header.record_count,
         sums.batches + 1,
         sums.codec_bits | 1 << (header.attributes & layout.CODEC_MASK),
+        max(sums.max_batch_bytes, size_bytes),
     )
 
 
@@ -179,4 +186,5 @@ def counted_run(walk: Any, counts: Any, sums: Any, magic: Any, attributes: Any) 
         counts.magic_bits,
         sums.codec_bits,
         counts.timestamp_type_bits,
+        sums.max_batch_bytes,
     )

@@ -74,6 +74,7 @@ class SegmentWalk(SharedRecord):
     producer_end_offset = Slot()  # the next offset after the last batch of magic 2 or more
     batch_count = Slot()
     record_count = Slot()
+    max_batch_bytes = Slot()  # of a whole batch, its offset and length included
     uncounted_batch_count = Slot()  # compressed messages v0 or v1: their records are not counted
     control_batch_count = Slot()
     transactional_batch_count = Slot()
