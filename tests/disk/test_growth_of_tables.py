@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+import kafka_segments
 from kafka_segments.cli import cli
+from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import LOG_DIRS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.folders.used_disk import DiskSpace
@@ -135,10 +137,17 @@ def test_a_disk_is_full_between_the_paces_of_the_days(
     assert all(text in line for text, line in zip(told, lines, strict=True))
 
 
+MOST_JOBS = 3  # two queries, whatever the tables hold
 IDS = {"cluster_id": "c", "node_id": 1, "directory_id": "id-d"}
 KEY = {"cluster": "named", "broker_id": 1, "log_dir": "/then/d", "topic": "t", "partition": 0}
 NOW = datetime.fromtimestamp((END_MS + DAY_MS) / 1000, UTC)
 BUILT = datetime.fromtimestamp(END_MS / 1000, UTC)
+
+
+def _jobs(spark: SparkSession) -> int:
+    """Return how many jobs Spark has had."""
+    context: Any = spark.sparkContext
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
 @pytest.fixture
@@ -190,10 +199,17 @@ def test_what_the_tables_say_of_a_directory(
     (blocked,) = rows("--rows", "blocked")
     assert (blocked["log_dir"], blocked["segments"]) == (str(log_dir), 1)
     assert blocked["size_bytes"] == 3_000
+    jobs = _jobs(spark)
     page = ask()
+    assert _jobs(spark) - jobs <= MOST_JOBS
     assert (page.exit_code, page.stderr) == (0, "")
     assert "at the mean pace, with nothing deleted" in page.stdout
     assert "expired, and kept" in page.stdout
+
+    with kafka_segments.open(tables.root, spark) as opened, few_rows(spark):
+        found = opened.disk(log_dir, now=NOW)
+    assert (found.growth, found.blocked) == (rows("--rows", "growth"), [blocked])
+    assert (found.notes, found.not_known, found.has_findings) == ((), [], False)
 
     os.utime(next(log_dir.glob("*/*.log")), ((END_MS + 2 * DAY_MS) / 1000,) * 2)
     assert "2 d 0 h after its last build" in ask().stderr

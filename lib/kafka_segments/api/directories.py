@@ -1,6 +1,6 @@
 """What lies in a broker's directories on this machine: without tables, and without a session."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ from kafka_segments.verbs.find.cleaner.configs import parse_changes, read_proper
 from kafka_segments.verbs.find.cleaner.decide import Check
 from kafka_segments.verbs.find.cleaner.run import CleanerOptions, run_cleaner
 from kafka_segments.verbs.find.disk import report as disk_report
-from kafka_segments.verbs.find.disk.run import DiskOptions, run_disk
+from kafka_segments.verbs.find.disk.report_growth import blocked_rows, growth_rows, notes_of
+from kafka_segments.verbs.find.disk.run import DiskOptions, DiskUse, run_disk
 from kafka_segments.verbs.find.triage import report as triage_report
 from kafka_segments.verbs.find.triage.run import TriageOptions, run_triage
 
@@ -39,6 +40,10 @@ class DiskAccount(NamedTuple):
         disks: A row for each log directory: how full its disk is, whether a broker runs.
         not_known: What could not be looked at, and why.
         has_findings: The command would have exit status 1.
+        growth: What each topic got by day, by tables; None: no tables were asked.
+        blocked: What retention keeps because of older segments, by tables; None: no tables were
+            asked, or `retention` has not decided.
+        notes: What the tables do not have yet.
     """
 
     kinds: list[dict[str, Any]]
@@ -47,6 +52,9 @@ class DiskAccount(NamedTuple):
     disks: list[dict[str, Any]]
     not_known: list[str]
     has_findings: bool
+    growth: list[dict[str, Any]] | None = None
+    blocked: list[dict[str, Any]] | None = None
+    notes: tuple[str, ...] = ()
 
 
 class CleanerStands(NamedTuple):
@@ -100,13 +108,34 @@ def disk(*folders: FilePath, now_ms: int | None = None) -> DiskAccount:
         UsageError: no folder, or one that is not of this machine.
         SourceError: a folder cannot be listed.
     """
-    named = local_folders("disk", [str(folder) for folder in folders])
-    use = run_disk(DiskOptions(named, _moment(now_ms)))
+    return account_of(run_disk(disk_options(folders, _moment(now_ms))))
+
+
+def disk_options(folders: Iterable[FilePath], now_ms: int) -> DiskOptions:
+    """Return what `disk` is asked.
+
+    Raises:
+        UsageError: no folder, or one that is not of this machine.
+    """
+    return DiskOptions(local_folders("disk", [str(folder) for folder in folders]), now_ms)
+
+
+def account_of(use: DiskUse) -> DiskAccount:
+    """Return an account in the rows of the command."""
     kinds, topics, judged, disks = (
         list(disk_report.rows_of(use, rows)) for rows in ("kinds", "topics", "folders", "disks")
     )
     not_known = disk_report.not_known_of(use)
-    return DiskAccount(kinds, topics, judged, disks, not_known, disk_report.count_findings(use) > 0)
+    has_findings = disk_report.count_findings(use) > 0
+    found = DiskAccount(kinds, topics, judged, disks, not_known, has_findings)
+    grown = use.of_tables
+    if grown is None:
+        return found
+    return found._replace(
+        growth=list(growth_rows(grown)),
+        blocked=None if grown.decided_ms is None else list(blocked_rows(grown)),
+        notes=tuple(notes_of(use, grown)),
+    )
 
 
 def cleaner(

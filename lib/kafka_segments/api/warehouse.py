@@ -6,6 +6,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from kafka_segments.api.arguments import (
+    FilePath,
     Moment,
     choice,
     clock_or,
@@ -16,11 +17,14 @@ from kafka_segments.api.arguments import (
     text,
 )
 from kafka_segments.api.decisions import OpenDecisions
+from kafka_segments.api.directories import DiskAccount, account_of, disk_options
 from kafka_segments.api.internals import OpenInternals
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
 from kafka_segments.kafka.wire.moments import parse_moment
+from kafka_segments.verbs.find.disk.growth_of_tables import read_growth
+from kafka_segments.verbs.find.disk.run import run_disk
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
 from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain
 from kafka_segments.verbs.find.lag.run_share import run_share_lag
@@ -227,3 +231,22 @@ class OpenWarehouse(OpenDecisions):
         """
         logs = choice(topics, partitions, cluster, broker_id)
         return run_latency(self.spark, LatencyOptions(self.uri, logs), self._kept)
+
+    def disk(self, *folders: FilePath, now: Moment | None = None) -> DiskAccount:
+        """Account for the bytes of log directories on this machine, with what the tables add.
+
+        Args:
+            folders: log directories, or folders of several.
+            now: the moment; by default the clock.
+
+        Returns:
+            what ``kafka_segments.disk`` does, with ``growth``, ``blocked`` and ``notes``.
+
+        Raises:
+            UsageError: no folder, one that is not of this machine, or the warehouse lacks a table.
+            SourceError: a folder cannot be listed.
+        """
+        now_ms = clock_or(now)
+        use = run_disk(disk_options(folders, now_ms))
+        use.of_tables = read_growth(self.spark, self.uri, use, now_ms=now_ms)
+        return account_of(use)
