@@ -262,11 +262,13 @@ def test_with_another_segment_ms_the_active_segment_counts_as_rolled(node: Path)
     assert _rows(node, "--what-if", f"segment.ms={2**50}")["__consumer_offsets-0"] == {**before}
 
 
-def test_a_log_that_is_none_is_refused_with_the_nearest(node: Path) -> None:
-    done = _cleaner(node, "--log", "__consumer_offset-0")
+def test_a_log_of_which_no_metadata_tells_whether_it_is_compacted_is_not_known(node: Path) -> None:
+    log = next(path for path in (node / "b").glob("*-0") if not path.name.startswith("__"))
 
-    assert done.exit_code == 2
-    assert "nearest: __consumer_offsets-0" in done.output
+    done = _cleaner(node / "b", "--log", log.name)
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"not known: whether {log.name} is compacted" in done.stderr.splitlines()
 
 
 def test_only_a_topics_own_policy_has_a_time() -> None:

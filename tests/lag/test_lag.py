@@ -1,8 +1,10 @@
 """Lag, from logs and from commits that the group coordinator's own code wrote."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +13,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.catalog import METADATA_PARTITIONS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import decide_lag
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
 from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 from support.kafka.kafka_referee import Referee
 from support.logs.strategies import CONTROL, TRANSACTIONAL, v2_batch
+from support.spark.filled_tables import fill
 from support.spark.stored_builds import build_few
 
 NOW_MS = 10_000
@@ -207,6 +213,23 @@ def test_the_explanation_has_the_last_commits_and_ends_with_findings(
         2,
         True,
     )
+
+
+def test_a_group_or_topic_that_is_none_is_refused_with_the_nearest(
+    spark: SparkSession, warehouse: str, tmp_path: Path
+) -> None:
+    whole = shutil.copytree(warehouse, tmp_path / "w")
+    only = {"cluster": "", "topic": OFFSETS_TOPIC, "partition": 0}
+    fill(Warehouse(spark, str(whole)), METADATA_PARTITIONS, [only])
+
+    for words, told in (
+        (["--explain", "deletd"], "no group deletd: it has deleted"),
+        (["--explain", "deleted", "--topic", "tt"], "no segments of topic tt: it has "),
+    ):
+        done = CliRunner().invoke(cli, ["lag", "--warehouse", str(whole), *words])
+
+        assert done.exit_code == 2, done.output
+        assert told in done.stderr
 
 
 def test_without_consumer_offsets_it_is_said_what_is_missing(

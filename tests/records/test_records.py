@@ -172,8 +172,6 @@ def test_no_more_records_are_printed_than_asked_for(logs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--topic", "tt"], "no segment of topic tt is in the sources; nearest: t"),
-        (["--log", "t-7"], "no segment of t-7 is in the sources; nearest: t-1, t-0"),
         (["--log", "t"], "topic-partition expected"),
         (["--key", "a", "--key-hex", "61"], "leave only the one that is meant"),
         (["--key-hex", "6"], "--key-hex 6"),

@@ -63,13 +63,17 @@ def local_folders(verb: str, named: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def nearest_names(name: str, names: Iterable[str]) -> str:
-    """Return in words which names are there: those nearest to one, else the first."""
+def nearest_names(name: str, names: Iterable[str], *, unread: Sequence[str] = ()) -> str:
+    """Return in words which names are there: those nearest to one, else the first.
+
+    ``unread``: what could not be looked at, where it may be all the same.
+    """
     there = sorted(set(names))
     close = difflib.get_close_matches(name, there, _MOST_NAMED)
+    told = f"there are: {first_of(there, _MOST_NAMED)}" if there else "there is none"
     if close:
-        return f"nearest: {', '.join(close)}"
-    return f"there are: {first_of(there, _MOST_NAMED)}" if there else "there is none"
+        told = f"nearest: {', '.join(close)}"
+    return f"{told}; not looked at: {first_of(unread, 1)}" if unread else told
 
 
 def log_name(option: str, text: str) -> tuple[str, int]:

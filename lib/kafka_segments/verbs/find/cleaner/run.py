@@ -92,6 +92,7 @@ class NodeStands:
         stopped: Why its cleaner does not run; None: it does, for all that files tell.
         stands: Of each compacted log.
         not_known: What is not known besides, in lines.
+        unsure: Folders of logs of which it is not known whether they are compacted.
     """
 
     cluster: str
@@ -100,6 +101,7 @@ class NodeStands:
     stopped: str | None
     stands: Mapping[LogKey, LogStand]
     not_known: tuple[str, ...]
+    unsure: tuple[str, ...] = ()
 
 
 def run_cleaner(options: CleanerOptions, *, work: "ReadProgress | None" = None) -> list[NodeStands]:
@@ -120,22 +122,30 @@ def run_cleaner(options: CleanerOptions, *, work: "ReadProgress | None" = None) 
         uris = tuple(f"{one.uri}:" for one in group)
         own = tuple(line for line in unread if line.startswith(uris))
         nodes.append(_node(group, folders, options, own, work))
-    return [_of_logs(node, options.logs) for node in nodes] if _are_there(nodes, options) else nodes
+    if not options.logs:
+        return nodes
+    names = [f"{topic}-{partition}" for topic, partition in options.logs]
+    _require(names, nodes, unread)
+    return [_of_logs(node, names) for node in nodes]
 
 
-def _are_there(nodes: Sequence[NodeStands], options: CleanerOptions) -> bool:
-    """Tell whether logs are asked for, all of which are there."""
+def _require(names: Iterable[str], nodes: Sequence[NodeStands], unread: Sequence[str]) -> None:
+    """Refuse a log that is known to be no compacted one."""
     there = {name for node in nodes for _, name in node.stands}
-    for topic, partition in options.logs:
-        name = f"{topic}-{partition}"
-        if name not in there:
-            raise UsageError(f"{name} is no compacted log here; {nearest_names(name, there)}")
-    return bool(options.logs)
+    unsure = {name for node in nodes for name in node.unsure}
+    for name in names:
+        if name not in there | unsure:
+            near = nearest_names(name, there, unread=unread)
+            raise UsageError(f"{name} is no compacted log here; {near}")
 
 
-def _of_logs(node: NodeStands, logs: Sequence[tuple[str, int]]) -> NodeStands:
-    names = {f"{topic}-{partition}" for topic, partition in logs}
-    return replace(node, stands={key: one for key, one in node.stands.items() if key[1] in names})
+def _of_logs(node: NodeStands, names: Sequence[str]) -> NodeStands:
+    unsure = [f"whether {name} is compacted" for name in names if name in node.unsure]
+    return replace(
+        node,
+        stands={key: one for key, one in node.stands.items() if key[1] in names},
+        not_known=(*node.not_known, *unsure),
+    )
 
 
 def _node(
@@ -164,7 +174,7 @@ def _node(
         )
         not_known.append(f"topics' settings are not known: {why}; those of server.properties hold")
     if unsure:
-        not_known.append(f"whether {unsure} logs are compacted is not known")
+        not_known.append(f"whether {len(unsure)} logs are compacted is not known")
     return NodeStands(
         (known.cluster_id if known else None) or "",
         -1 if node_id is None else node_id,
@@ -174,6 +184,7 @@ def _node(
             facts, now_ms=options.now_ms, stopped=stopped, keys_of_a_pass=node.keys_of_a_pass
         ),
         tuple(not_known),
+        tuple(unsure),
     )
 
 
@@ -203,10 +214,10 @@ def _facts(
     levels: Levels,
     metadata: MetadataFacts | None,
     rolls_before: int | None,
-) -> tuple[dict[LogKey, LogFacts], int]:
-    """Read the compacted logs; return also of how many it is not known whether they are."""
+) -> tuple[dict[LogKey, LogFacts], list[str]]:
+    """Read the compacted logs; return also those of which it is not known whether they are."""
     asked: list[_Asked] = []
-    unsure = 0
+    unsure: list[str] = []
     for one in dirs:
         noted = offsets_of(one)
         for name in folders[one.uri]:
@@ -220,7 +231,7 @@ def _facts(
             compacts = policy is not None and "compact" in policy.value.split(",")
             if policy is None and metadata is None:
                 compacts = folder.topic in COMPACTED_BY_KAFKA or "cleaner_offset" in own
-                unsure += not compacts
+                unsure += [] if compacts else [name]
             if compacts:
                 asked.append(
                     (one, name, own, LogFacts(None, cleaner_config(levels, topic), policy=policy))

@@ -68,7 +68,8 @@ def read_clusters(
     read = [GroupRead(*log, _records(kept, rows)) for log, rows in sorted(by_log.items())]
     found = [one for one in read if one.records.is_there]
     if not found:
-        names = {row[0] for row in segments.transform(read_commits).select("group_id").collect()}
+        named = segments.transform(read_commits).where(F.col("group_id").isNotNull())  # no markers
+        names = {row[0] for row in named.select("group_id").distinct().collect()}
         tell_not_known(groups_not_known(warehouse, [group], names, counts))
     return found
 

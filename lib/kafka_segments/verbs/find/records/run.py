@@ -75,7 +75,8 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
         UsageError: a topic or log that is asked for is in none of the sources.
     """
     found = find_segments(options.sources, follow_links=options.follow_links)
-    chosen = _chosen(found.segments, options)
+    unlisted = [f"{folder.path}: {folder.reason}" for folder in found.unlisted]
+    chosen = _chosen(found.segments, options, unlisted)
     if work is not None:
         work.reads_here(sum(segment.size_bytes for segment in chosen))
     unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
@@ -88,20 +89,20 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
     return ReadRecords(scans, unread, largest.anew(), limits.known_by)
 
 
-def _chosen(segments: Sequence[ListedSegment], options: RecordsOptions) -> list[ListedSegment]:
+def _chosen(
+    segments: Sequence[ListedSegment], options: RecordsOptions, unlisted: Sequence[str]
+) -> list[ListedSegment]:
     topics = {segment.topic for segment in segments}
     logs = {(segment.topic, segment.partition) for segment in segments}
     for topic in options.topics:
         if topic not in topics:
-            raise UsageError(
-                f"no segment of topic {topic} is in the sources; {nearest_names(topic, topics)}"
-            )
+            near = nearest_names(topic, topics, unread=unlisted)
+            raise UsageError(f"no segment of topic {topic} is in the sources; {near}")
     for topic, partition in options.logs:
         if (topic, partition) not in logs:
             asked, there = f"{topic}-{partition}", [f"{name}-{number}" for name, number in logs]
-            raise UsageError(
-                f"no segment of {asked} is in the sources; {nearest_names(asked, there)}"
-            )
+            near = nearest_names(asked, there, unread=unlisted)
+            raise UsageError(f"no segment of {asked} is in the sources; {near}")
     return [segment for segment in segments if _is_asked(segment.topic, segment.partition, options)]
 
 
