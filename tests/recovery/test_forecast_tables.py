@@ -76,13 +76,14 @@ def decided(spark: SparkSession) -> DataFrame:
                 None if (topic, base) == ("unsure", 20) else base + 4,
                 0 if (topic, base) == ("empty", 20) else 100 + base,
                 7 if (topic, base) in truncated else 0,
+                base + 9,
                 (damaged[topic, base], 1, "why") if (topic, base) in damaged else None,
             )
             for topic in points
             for base in ((10, 20) if topic == "tiered" else (0, 10, 20))
         ],
         f"{_LOG}, base_offset long, size_bytes long, batch_count long, record_count long,"
-        f" valid_bytes long, truncated_bytes long, {_DAMAGE}",
+        f" valid_bytes long, truncated_bytes long, next_offset long, {_DAMAGE}",
     )
     logs = spark.createDataFrame(
         [

@@ -15,6 +15,7 @@ from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 from kafka_segments.kafka.wire.names import file_name
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from support.kafka.kafka_referee import Referee
+from support.model.plain_decoder import positions
 
 IN_B, OF_TWO_SEGMENTS = "orders-0", "__share_group_state-1"
 ZEROS = 4096
@@ -111,3 +112,26 @@ def test_without_recovery_points_a_bad_batch_cuts_the_log_wherever_it_lies(
     assert kept.findings == ()
     cuts = [finding for finding in after.findings if finding.rule == "recovery-cut"]
     assert [finding.place for finding in cuts] == [f"{OF_TWO_SEGMENTS}/{first.name}"]
+
+
+def test_where_pages_were_never_written_the_high_watermark_tells_what_is_lost(clean: Path) -> None:
+    """The index leads behind the cut, into zeros, and headers name one of the records that go."""
+    (clean / "b/.kafka_cleanshutdown").unlink()
+    log = _last(clean / "b" / IN_B)
+    data = log.read_bytes()
+    *_, first, _, third, _ = (begin for begin, _ in positions(data))
+    log.write_bytes(data[: first + 70].ljust(len(data), b"\0"))
+    kept = int.from_bytes(data[first : first + 8], "big")
+    _last(clean / "b" / IN_B, ".index").write_bytes(_entry(log, third))
+    noted = (clean / "b/replication-offset-checkpoint").read_text().splitlines()
+    (high_watermark,) = (int(line.split()[2]) for line in noted if line.startswith("orders 0 "))
+
+    (cut,) = [found for found in _start(clean).findings if found.rule == "recovery-cut"]
+
+    assert cut.offsets == high_watermark - kept > 1
+    assert cut.records is None, "markers are among them"
+
+
+def _entry(log: Path, position: int) -> bytes:
+    """Give an entry of an offset index that leads to a position."""
+    return (int(log.stem) + 10**6).to_bytes(4, "big") + position.to_bytes(4, "big")

@@ -26,7 +26,12 @@ def _row(**other: Any) -> Row:
 
 def _damage(base: int, kind: DamageKind, cut_bytes: int = 7) -> Row:
     return Row(
-        base_offset=base, kind=kind.value, position=base + 1, message="why", cut_bytes=cut_bytes
+        base_offset=base,
+        kind=kind.value,
+        position=base + 1,
+        message="why",
+        cut_bytes=cut_bytes,
+        next_offset=base + 3,
     )
 
 

@@ -95,7 +95,7 @@ def test_what_java_reads_is_read(text):
         ("0\n1\nt 2147483648 5\n", "'2147483648' is no int32 (line 3)"),
         ("0\n2\nt 0 5\nt 1 five\n", "'five' is no int64 (line 4)"),
         ("0\n1\nt 0 9223372036854775808\n", "'9223372036854775808' is no int64 (line 3)"),
-        ("\0\0\0\0", "version is '\\x00\\x00\\x00\\x00', 0 expected (line 1)"),
+        ("\0\0\0\0", "version is 4 zero bytes, 0 expected (line 1)"),
     ],
 )
 def test_a_corrupt_offset_checkpoint_says_where(text, reason):

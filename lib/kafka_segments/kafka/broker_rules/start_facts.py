@@ -71,6 +71,7 @@ class FoundDamage(NamedTuple):
     """What a start makes of a segment that it recovers and finds damaged.
 
     ``consequence``: ``cut``, ``split`` or ``refused``. ``files``: those that are cut or deleted.
+    ``next_offset``: where the segment ends once it is cut; None: not known.
     """
 
     base_offset: int
@@ -80,6 +81,7 @@ class FoundDamage(NamedTuple):
     lost_records: int | None
     message: str
     files: tuple[str, ...] = ()
+    next_offset: int | None = None
 
 
 @dataclass(frozen=True)
@@ -145,14 +147,26 @@ class StartLog:
 
     @property
     def end_offset(self) -> int | None:
-        """Return the log's end, as the start reads it; None: not known."""
+        """Return the log's end, as the start reads it; None: not known.
+
+        What recovery cuts decides before what the last entry of an index leads to, which can lie
+        behind the cut.
+        """
         if not self.bases:
             return self.noted.get("log_start_offset", 0)
+        for damage in self.damages:
+            if self.ends_at(damage):
+                return damage.next_offset
         found = self.ends.get(self.bases[-1])
         if found is None:
             return None
         is_cut = found.next_offset is None and self.bases[-1] in self.recovered
         return found.kept_offset if is_cut else found.next_offset
+
+    def ends_at(self, damage: FoundDamage) -> bool:
+        """Tell whether the log ends where a damaged segment is cut: none is left behind it."""
+        is_last = damage.base_offset == self.bases[-1] or len(damage.files) > 1
+        return damage.consequence == "cut" and is_last
 
 
 @dataclass(frozen=True)

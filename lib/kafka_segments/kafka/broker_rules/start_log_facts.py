@@ -11,7 +11,7 @@ Source: LogLoader.load, ProducerStateManager (4.3.1).
 from collections.abc import Iterable
 
 from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd, StartLog
+from kafka_segments.kafka.broker_rules.start_facts import FoundDamage, SegmentEnd, StartLog
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET
 from kafka_segments.kafka.wire.names import (
@@ -96,6 +96,18 @@ class LoadedLog:
             return self._log.noted.get("high_watermark")
         notes.sort(reverse=True)
         return notes[1] if len(notes) > 1 else None
+
+    def _lost_by(self, damage: FoundDamage) -> tuple[int | None, int | None]:
+        """Return how many offsets and records go; None: not known.
+
+        Headers in the bytes that go name some. Where these end early, as in zeros that stand for
+        pages never written, the high watermark knows of more.
+        """
+        told, end, noted = damage.lost_records, damage.next_offset, self.noted_end()
+        if noted is None or end is None or not self._log.ends_at(damage):
+            return told, told
+        offsets = noted - end
+        return (offsets, self._records(offsets)) if offsets > (told or 0) else (told, told)
 
     def _finding(
         self,

@@ -49,20 +49,19 @@ class RecordsOfLog(LoadedLog):
         yield from self._producers()
 
     def _cuts(self) -> Iterator[StartFinding]:
-        """Yield what recovery cuts; the high watermark tells how many offsets these are."""
+        """Yield what recovery cuts."""
         for damage in self._log.damages:
             if damage.consequence != "cut":
                 continue
-            end, noted = self._log.end_offset, self.noted_end()
-            offsets = None if noted is None or end is None else max(noted - end, 0)
+            offsets, records = self._lost_by(damage)
             yield self._finding(
                 "recovery-cut",
                 Effect.CUT,
                 file_name(damage.base_offset, LOG_SUFFIX),
                 f"{damage.message} (at byte {damage.position})",
-                offsets=offsets or damage.lost_records,
+                offsets=offsets,
                 files=damage.files,
-            )._replace(size_bytes=damage.lost_bytes, records=damage.lost_records)
+            )._replace(size_bytes=damage.lost_bytes, records=records)
 
     def _swaps(self) -> Iterator[StartFinding]:
         """Yield swaps that begin after the segments that they replace."""

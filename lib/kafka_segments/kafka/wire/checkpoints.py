@@ -90,7 +90,8 @@ def _rows(name: str, text: str, parse: Callable[[int, list[str]], _T], fields: i
     if not lines:
         return []
     if _number(lines[0], bits=32) != 0:
-        raise CorruptTextError(name, f"version is {lines[0]!r}, 0 expected (line 1)", 1)
+        version = f"{len(text)} zero bytes" if not text.strip("\0") else repr(lines[0])
+        raise CorruptTextError(name, f"version is {version}, 0 expected (line 1)", 1)
     if len(lines) == 1:
         return []
     count = _integer(name, lines[1], 2, bits=32, exception="IOException")

@@ -27,11 +27,13 @@ class DamagedSegment(NamedTuple):
     """A segment that does not end where its file does.
 
     ``cut_records``: how many records the headers in the cut-off bytes name; None: they name none.
+    ``next_offset``: of what is left of it; None: not known.
     """
 
     damage: Damage
     cut_bytes: int
     cut_records: int | None
+    next_offset: int | None = None
 
 
 class Finding(NamedTuple):
@@ -40,7 +42,7 @@ class Finding(NamedTuple):
     ``consequence``: ``cut``, ``split`` or ``refused`` (the broker does not start). The lost bytes
     and records include those of the later segments that go with it. ``lost_records``: of cut-off
     bytes as many as headers there name; None: they name none, or a lost segment's records were
-    not counted.
+    not counted. ``next_offset``: where the segment ends once it is cut; None: not known.
     """
 
     topic: str
@@ -53,6 +55,7 @@ class Finding(NamedTuple):
     lost_records: int | None
     lost_segments: int
     message: str
+    next_offset: int | None = None
 
 
 class Lost(NamedTuple):
@@ -109,6 +112,7 @@ def finding_of(
         total([cut.records, lost.records]),
         lost.segments,
         found.damage.message,
+        found.next_offset,
     )
 
 

@@ -260,6 +260,7 @@ def _damage(start: LogStart, finding: Finding) -> FoundDamage:
         finding.lost_records,
         finding.message,
         tuple(file_name(each, LOG_SUFFIX) for each in (base, *later)),
+        finding.next_offset,
     )
 
 

@@ -173,7 +173,7 @@ class Surveyor:
             end = file.size_bytes
             cut_at = end - recovery.truncated_bytes
             records = records_told(file.read_into, start=cut_at, end=end)
-        return DamagedSegment(damage, recovery.truncated_bytes, records)
+        return DamagedSegment(damage, recovery.truncated_bytes, records, recovery.next_offset)
 
     def _unreadable_replay(self, folder: Place, start: LogStart) -> str | None:
         """Return where batches cannot be read that a start reads for the producers' state."""

@@ -68,6 +68,7 @@ def _findings(row: Row) -> tuple[Finding, ...]:
                 Damage(DamageKind(found["kind"]), found["position"], found["message"]),
                 found["cut_bytes"],
                 None if found["cut_bytes"] else 0,
+                found["next_offset"],
             ),
             going if found["base_offset"] == row["first_cut"] else NOTHING,
         )

@@ -13,7 +13,7 @@ from kafka_segments.verbs.change.recovery.decide.cuts import CUTS, TORN
 
 _OF_SEGMENTS = (
     *("base_offset", "size_bytes", "batch_count", "record_count"),
-    *("valid_bytes", "truncated_bytes", "damage"),
+    *("valid_bytes", "truncated_bytes", "next_offset", "damage"),
 )
 _CHANGING = (DamageKind.CHANGED, DamageKind.VANISHED)
 UNREAD = (
@@ -35,9 +35,9 @@ def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
     Gives: the keys of a log, path, folder_state, recovery_point, is_clean, problem (of its log
         directory), segments, first_recovered_offset, of what is recovered segments, bytes and
         batches (``recovered_…``), is_left_alone (by a kit), and ends_empty. damaged: the damaged
-        segments that are read (base_offset, kind, position, message, cut_bytes); first_cut: the
-        base offset of the first that is cut, and of the segments that go with it ``lost_bytes``,
-        ``lost_segments`` and ``lost_records`` (null: not all are known).
+        segments that are read (base_offset, kind, position, message, cut_bytes, next_offset);
+        first_cut: the base offset of the first that is cut, and of the segments that go with it
+        ``lost_bytes``, ``lost_segments`` and ``lost_records`` (null: not all are known).
     """
     dirs = log_dirs.select(
         *LOG_KEYS[:3],
@@ -134,7 +134,7 @@ def _with_recovered(segments: DataFrame) -> DataFrame:
 
 def _found() -> Column:
     parts = ("base_offset", "damage.kind", "damage.position", "damage.message")
-    return F.struct(*parts, F.col("truncated_bytes").alias("cut_bytes"))
+    return F.struct(*parts, F.col("truncated_bytes").alias("cut_bytes"), "next_offset")
 
 
 def _is_found() -> Column:
