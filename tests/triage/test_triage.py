@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
+from kafka_segments.verbs.find.disk import judged_folders
 from kafka_segments.verbs.find.triage.decide import (
     DiskState,
     Line,
@@ -115,6 +116,19 @@ def test_a_stray_folder_waits_until_the_broker_is_up(node: Path) -> None:
         "2. decide whether it may go"
     )
     assert f"{log} has its offsets" in done.output
+
+
+def test_what_was_read_of_the_start_is_not_read_again_for_the_folders(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = _log(node)
+    shutil.copytree(log, log.with_name(f"{log.name}.{HEX}-stray"))
+    before = _triage(node).output
+    for name in ("read_metadata_log", "_read_topic_id", "_read_end"):
+        monkeypatch.delattr(judged_folders, name)
+
+    assert _triage(node).output == before
+    assert "its offsets" in before
 
 
 def test_what_a_person_may_not_read_is_not_known(

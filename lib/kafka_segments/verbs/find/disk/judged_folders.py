@@ -2,8 +2,8 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kafka_segments.errors import (
     FileChangedError,
@@ -17,6 +17,8 @@ from kafka_segments.files.storage.files import Place, first_line, place
 from kafka_segments.files.storage.local_folder import FileEntry, as_text, is_text
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file
+from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartLog
+from kafka_segments.kafka.broker_rules.start_state import MetadataStart, NodeFacts
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, PartitionFolder
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
@@ -33,6 +35,7 @@ from kafka_segments.verbs.find.disk.decide.verdicts import (
 
 _ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError)
 _LOST_AND_FOUND = "lost+found"
+_METADATA_FOLDER = f"{METADATA_TOPIC}-0"
 
 
 class FoundFolder(NamedTuple):
@@ -75,17 +78,42 @@ class DirFacts(NamedTuple):
     directory_id: str | None = None
 
 
+class AlreadyRead(NamedTuple):
+    """What was read of the same directories for another question, and is not read again.
+
+    Metadata logs by their log directory, logs by log directory and folder.
+    """
+
+    metadata: Mapping[str, MetadataStart]
+    logs: Mapping[tuple[str, str], StartLog]
+
+
+NOTHING_READ = AlreadyRead({}, {})
+
+
+def read_for_starts(nodes: Iterable[NodeFacts]) -> AlreadyRead:
+    """Return what was read to decide the starts of nodes."""
+    metadata: dict[str, MetadataStart] = {}
+    logs: dict[tuple[str, str], StartLog] = {}
+    for node in nodes:
+        own = next((one.uri for one in node.dirs if one.metadata_folder), None)
+        if own is not None:
+            metadata[own] = node.metadata
+        logs |= {(one.uri, log.folder): log for one in node.dirs for log in one.logs}
+    return AlreadyRead(metadata, logs)
+
+
 def judge_folders(
-    log_dirs: Sequence[str], folders: Sequence[FoundFolder]
+    log_dirs: Sequence[str], folders: Sequence[FoundFolder], read: AlreadyRead = NOTHING_READ
 ) -> tuple[list[JudgedFolder], list[str]]:
-    """Judge folders; those that a broker uses are left out.
+    """Judge folders; those that a broker uses are left out. ``read``: what need not be read again.
 
     Where no metadata log is at hand, or no node id, that is not known of any log that is served:
     these are left out, too. Return also why a metadata log that is there does not tell.
     """
     dirs = {log_dir: read_dir_facts(log_dir) for log_dir in log_dirs}
-    clusters = _read_clusters(dirs)
-    reader = _Reader(dirs, clusters, folders)
+    clusters = _read_clusters(dirs, read.metadata)
+    reader = _Reader(dirs, clusters, folders, read.logs)
     judged = []
     for folder in folders:
         if folder.partition is None:
@@ -127,8 +155,9 @@ class _Reader:
         dirs: dict[str, DirFacts],
         clusters: dict[str | None, ClusterFacts],
         folders: Iterable[FoundFolder],
+        logs: Mapping[tuple[str, str], StartLog],
     ) -> None:
-        self._dirs, self._clusters = dirs, clusters
+        self._dirs, self._clusters, self._logs = dirs, clusters, logs
         self._of_partition: dict[tuple[str, int], list[FoundFolder]] = defaultdict(list)
         for folder in folders:
             if folder.partition is not None:
@@ -146,23 +175,44 @@ class _Reader:
 
     def judge(self, folder: FoundFolder, partition: PartitionFolder) -> Verdict:
         """Judge a log's folder."""
-        topic_id, no_id = _topic_id(folder)
+        topic_id, no_id = self._topic_id(folder)
         own = self._dirs.get(folder.log_dir, DirFacts())
         facts = FolderFacts(partition, topic_id, no_id, own.node_id, Reach(0, None))
         verdict = judge_folder(facts, self.cluster_of(folder), ())
         if verdict.may_go in (MayGo.IN_USE, MayGo.BY_ITSELF):
             return verdict
-        facts = facts._replace(reach=_reach(folder))
+        facts = facts._replace(reach=self._reach(folder))
         return judge_folder(facts, self.cluster_of(folder), self._copies(folder, topic_id))
 
     def _copies(self, folder: FoundFolder, topic_id: str | None) -> list[LogCopy]:
         assert folder.partition is not None  # noqa: S101  for mypy: its caller has looked
         others = self._of_partition[folder.partition[:2]]
         return [
-            LogCopy(as_text(join_uri(other.log_dir, other.name)), _reach(other))
+            LogCopy(as_text(join_uri(other.log_dir, other.name)), self._reach(other))
             for other in others
-            if other is not folder and topic_id is not None and _topic_id(other)[0] == topic_id
+            if other is not folder and topic_id is not None and self._topic_id(other)[0] == topic_id
         ]
+
+    def _topic_id(self, folder: FoundFolder) -> tuple[str | None, str]:
+        """Return a log's topic id; without one, why."""
+        name = checkpoints.PARTITION_METADATA
+        if not is_text(folder.name):
+            return None, "its name is no UTF-8, so nothing in it was read"
+        known = self._logs.get((folder.log_dir, folder.name))
+        parsed = _read_topic_id(folder) if known is None else known.topic_id
+        if parsed.value is not None:
+            return parsed.value, ""
+        if parsed.bad is None or not os.path.lexists(f"{folder.log_dir}/{folder.name}/{name}"):
+            return None, f"it has no {name}"
+        return None, f"its {name} cannot be read: {parsed.bad.reason}"
+
+    def _reach(self, folder: FoundFolder) -> Reach:
+        """Return a log's offsets, by its first segment's name and the end of its last one."""
+        if folder.first_base is None:
+            return Reach(0, 0)
+        known = self._logs.get((folder.log_dir, folder.name))
+        end = None if known is None or known.swaps else known.ends.get(folder.last_base)
+        return Reach(folder.first_base, _read_end(folder) if end is None else end.next_offset)
 
 
 def read_dir_facts(log_dir: str) -> DirFacts:
@@ -183,11 +233,13 @@ def read_dir_facts(log_dir: str) -> DirFacts:
     return DirFacts(found.cluster_id, found.node_id, found.directory_id)
 
 
-def _read_clusters(dirs: dict[str, DirFacts]) -> dict[str | None, ClusterFacts]:
+def _read_clusters(
+    dirs: dict[str, DirFacts], read: Mapping[str, MetadataStart]
+) -> dict[str | None, ClusterFacts]:
     """Read the metadata logs among log directories; of a cluster's several the furthest counts."""
     found: dict[str | None, ClusterFacts] = {}
     for log_dir, own in dirs.items():
-        facts = _read_metadata(log_dir)
+        facts = _told_by(read[log_dir]) if log_dir in read else _read_metadata(log_dir)
         known = found.get(own.cluster)
         if facts is not None and (known is None or known.facts is None or facts.end > known.end):
             found[own.cluster] = facts
@@ -196,48 +248,39 @@ def _read_clusters(dirs: dict[str, DirFacts]) -> dict[str | None, ClusterFacts]:
 
 def _read_metadata(log_dir: str) -> ClusterFacts | None:
     """Read the metadata log of a log directory; None: it has none."""
-    folder = f"{METADATA_TOPIC}-0"
     try:
-        sizes = {entry.name: entry.size_bytes for entry in entries_of(log_dir, folder)}
+        sizes = {entry.name: entry.size_bytes for entry in entries_of(log_dir, _METADATA_FOLDER)}
     except NoFolderError:
         return None
     except SourceError as error:
-        return ClusterFacts(None, unknown=f"{folder}: {error.reason}")
+        return _told_by(MetadataStart(unknown=error.reason))
     try:
-        found = read_metadata_log(place(log_dir).child(folder), sizes)
+        found = read_metadata_log(place(log_dir).child(_METADATA_FOLDER), sizes)
     except _ERRORS as error:
-        return ClusterFacts(None, unknown=f"{folder}: {first_line(error)}")
-    end = found.end.offset
+        return _told_by(MetadataStart(unknown=first_line(error)))
+    return _told_by(MetadataStart(found.facts, found.unknown, end=found.end.offset))
+
+
+def _told_by(found: MetadataStart) -> ClusterFacts:
     if found.facts is None:
-        return ClusterFacts(None, end, f"{folder}: {found.unknown}")
-    return ClusterFacts(found.facts, end)
+        return ClusterFacts(None, found.end, f"{_METADATA_FOLDER}: {found.unknown}")
+    return ClusterFacts(found.facts, found.end)
 
 
-def _topic_id(folder: FoundFolder) -> tuple[str | None, str]:
-    """Return a log's topic id; without one, why."""
+def _read_topic_id(folder: FoundFolder) -> Parsed:
     name = checkpoints.PARTITION_METADATA
-    if not is_text(folder.name):
-        return None, "its name is no UTF-8, so nothing in it was read"
     here = place(folder.log_dir).child(folder.name)
     there = {name: FileEntry(name, False, 0, 0)}
-    parsed: Any = read_text(here, there, name, checkpoints.parse_partition_metadata)
-    if parsed.value is not None:
-        return parsed.value, ""
-    if not os.path.lexists(f"{folder.log_dir}/{folder.name}/{name}"):
-        return None, f"it has no {name}"
-    return None, f"its {name} cannot be read: {parsed.bad.reason}"
+    return read_text(here, there, name, checkpoints.parse_partition_metadata)
 
 
-def _reach(folder: FoundFolder) -> Reach:
-    """Return a log's offsets, by the name of its first segment and the end of its last one."""
-    if folder.first_base is None:
-        return Reach(0, 0)
+def _read_end(folder: FoundFolder) -> int | None:
+    """Return where a log ends, by its last segment; None: not known."""
     here = place(folder.log_dir).child(folder.name)
     try:
-        end = read_segment_end(here, folder.last_base, _sizes(here)).next_offset
+        return read_segment_end(here, folder.last_base, _sizes(here)).next_offset
     except _ERRORS:
-        end = None
-    return Reach(folder.first_base, end)
+        return None
 
 
 def _sizes(folder: Place) -> dict[str, int]:

@@ -24,7 +24,13 @@ from kafka_segments.verbs.find.disk.decide.kinds import (
     place_below,
     what_is,
 )
-from kafka_segments.verbs.find.disk.judged_folders import FoundFolder, JudgedFolder, judge_folders
+from kafka_segments.verbs.find.disk.judged_folders import (
+    NOTHING_READ,
+    AlreadyRead,
+    FoundFolder,
+    JudgedFolder,
+    judge_folders,
+)
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,8 @@ class DiskUse:
         return sum(one.used_bytes for one in self.accounts if one.log_dir == log_dir)
 
 
-def run_disk(options: DiskOptions) -> DiskUse:
-    """Account for the bytes of log directories."""
+def run_disk(options: DiskOptions, read: AlreadyRead = NOTHING_READ) -> DiskUse:
+    """Account for the bytes of log directories. ``read``: what need not be read again of them."""
     walk = _Walk(options.now_ms)
     for folder in walk_disk(options.sources):
         walk.take(folder)
@@ -102,7 +108,7 @@ def run_disk(options: DiskOptions) -> DiskUse:
     use.topics = sorted(walk.topics.values(), key=lambda one: (one.log_dir, -one.used_bytes))
     log_dirs = sorted({one.log_dir for one in use.accounts})
     use.dirs = [_dir_use(log_dir, walk.newest_ms.get(log_dir)) for log_dir in log_dirs]
-    use.folders, use.unknown = judge_folders(walk.log_dirs, list(walk.folders.values()))
+    use.folders, use.unknown = judge_folders(walk.log_dirs, list(walk.folders.values()), read)
     return use
 
 

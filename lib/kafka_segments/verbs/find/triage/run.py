@@ -17,6 +17,7 @@ from kafka_segments.verbs.change.recovery.forecast.run import (
 from kafka_segments.verbs.find.disk.decide.growth import SPANS_MS, full_in_ms
 from kafka_segments.verbs.find.disk.decide.kinds import What
 from kafka_segments.verbs.find.disk.decide.verdicts import MayGo
+from kafka_segments.verbs.find.disk.judged_folders import read_for_starts
 from kafka_segments.verbs.find.disk.run import DirUse, DiskOptions, DiskUse, run_disk
 from kafka_segments.verbs.find.triage.decide import (
     DiskState,
@@ -104,7 +105,8 @@ def run_triage(options: TriageOptions, *, work: "ReadProgress | None" = None) ->
         ),
         work=work,
     )
-    use = run_disk(DiskOptions(options.sources, options.now_ms))
+    read = read_for_starts(node.facts for node in forecast.nodes)
+    use = run_disk(DiskOptions(options.sources, options.now_ms), read)
     known = {uri for node in forecast.nodes for uri in node.uris}
     unread = [one.log_dir for one in forecast.dirs if one.log_dir not in known]
     return [

@@ -24,10 +24,11 @@ _READERS = 8
 
 
 class NodeOfDirs(NamedTuple):
-    """A node's log directories, by their URIs, and what its start does with them."""
+    """A node's log directories, by their URIs, what its start does with them, and why."""
 
     uris: tuple[str, ...]
     start: NodeStart
+    facts: NodeFacts = NodeFacts(())
 
 
 def decide_starts(
@@ -47,7 +48,7 @@ def decide_starts(
     for group in group_nodes(dirs):
         metadata = read_metadata(group)
         facts = NodeFacts(group, metadata, _beside(group, sources))
-        nodes.append(NodeOfDirs(tuple(one.uri for one in group), decide_node(facts)))
+        nodes.append(NodeOfDirs(tuple(one.uri for one in group), decide_node(facts), facts))
     return nodes
 
 
