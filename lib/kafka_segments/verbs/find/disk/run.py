@@ -98,7 +98,7 @@ class DiskUse:
         return sum(one.used_bytes for one in self.accounts if one.log_dir == log_dir)
 
 
-def run_disk(options: DiskOptions, read: AlreadyRead = NOTHING_READ) -> DiskUse:
+def run_disk(options: DiskOptions, *, read: AlreadyRead = NOTHING_READ) -> DiskUse:
     """Account for the bytes of log directories. ``read``: what need not be read again of them."""
     walk = _Walk(options.now_ms)
     for folder in walk_disk(options.sources):

@@ -106,7 +106,7 @@ def run_triage(options: TriageOptions, *, work: "ReadProgress | None" = None) ->
         work=work,
     )
     read = read_for_starts(node.facts for node in forecast.nodes)
-    use = run_disk(DiskOptions(options.sources, options.now_ms), read)
+    use = run_disk(DiskOptions(options.sources, options.now_ms), read=read)
     known = {uri for node in forecast.nodes for uri in node.uris}
     unread = [one.log_dir for one in forecast.dirs if one.log_dir not in known]
     return [
