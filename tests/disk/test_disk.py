@@ -109,14 +109,20 @@ def test_a_log_of_a_deleted_topic_is_told(node: Path) -> None:
     assert "no topic has id QUJDREVGR0hJSktMTU5PUA in the metadata log" in row["why"]
 
 
-def test_without_a_metadata_log_a_stray_folder_is_not_known(node: Path) -> None:
+def test_without_a_metadata_log_no_folder_is_known_and_other_copies_are_evidence(
+    node: Path,
+) -> None:
     log = _log(node)
-    shutil.copytree(log, log.with_name(f"{log.name}.{HEX}-stray"))
+    stray = log.with_name(f"{log.name}.{HEX}-stray")
+    shutil.copytree(log, stray)
 
-    (row,) = _rows(node / "b", "--rows", "folders")
+    rows = {row["folder"]: row for row in _rows(node / "b", "--rows", "folders")}
 
-    assert row["may_go"] == "not known"
-    assert "no metadata log" in row["why"]
+    assert rows.keys() == {path.parent.name for path in node.glob("b/*/partition.metadata")}
+    assert {row["may_go"] for row in rows.values()} == {"not known"}
+    assert all("no metadata log" in row["why"] for row in rows.values())
+    assert f"{stray} has its offsets" in rows[log.name]["why"]
+    assert _disk(node / "b").exit_code == 1
 
 
 def test_a_metadata_log_that_cannot_be_read_is_not_known(node: Path) -> None:

@@ -28,6 +28,7 @@ from kafka_segments.verbs.find.disk.decide.growth_of_tables import (
 from kafka_segments.verbs.find.disk.judged_folders import DirFacts
 from kafka_segments.verbs.find.disk.report_growth import full_told
 from kafka_segments.verbs.find.disk.run import DirUse, DiskUse
+from support.logs import metadata_logs
 from support.spark.filled_tables import fill
 from support.spark.rows_of import frame
 
@@ -152,15 +153,19 @@ def _jobs(spark: SparkSession) -> int:
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    """A log directory with ids, one segment, and no metadata log."""
-    log = tmp_path / "d" / "t-0"
-    log.mkdir(parents=True)
+    """A log directory with ids, one segment, and a metadata log that has it."""
+    metadata = [metadata_logs.topic("t", 7), metadata_logs.partition(7, 0)]
+    files = {f"{0:020d}.log": metadata_logs.log_bytes(metadata)}
+    folder = metadata_logs.log_dir(tmp_path / "d", files)
     ids = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id=id-d\n"
-    (log.parent / "meta.properties").write_text(ids)
-    segment = log / f"{0:020d}.log"
-    segment.write_bytes(b"")
-    os.utime(segment, (END_MS / 1000, END_MS / 1000))
-    return log.parent
+    (folder / "meta.properties").write_text(ids)
+    log = folder / "t-0"
+    log.mkdir()
+    (log / "partition.metadata").write_text(f"version: 0\ntopic_id: {metadata_logs.uuid_text(7)}\n")
+    (log / f"{0:020d}.log").write_bytes(b"")
+    for segment in folder.glob("*/*.log"):
+        os.utime(segment, (END_MS / 1000, END_MS / 1000))
+    return folder
 
 
 def test_what_the_tables_say_of_a_directory(

@@ -64,10 +64,14 @@ class FoundFolder(NamedTuple):
 
 
 class JudgedFolder(NamedTuple):
-    """A folder that may have to go, or may not: the verdict and its evidence."""
+    """A folder that may have to go, or may not: the verdict and its evidence.
+
+    ``is_unasked``: a log like any that is served, and nothing at hand says which logs are.
+    """
 
     folder: FoundFolder
     verdict: Verdict
+    is_unasked: bool = False
 
 
 class DirFacts(NamedTuple):
@@ -108,8 +112,8 @@ def judge_folders(
 ) -> tuple[list[JudgedFolder], list[str]]:
     """Judge folders; those that a broker uses are left out. ``read``: what need not be read again.
 
-    Where no metadata log is at hand, or no node id, that is not known of any log that is served:
-    these are left out, too. Return also why a metadata log that is there does not tell.
+    Where no metadata log is at hand, or no node id, that is not known of any. Return also why a
+    metadata log that is there does not tell.
     """
     dirs = {log_dir: read_dir_facts(log_dir) for log_dir in log_dirs}
     clusters = _read_clusters(dirs, read.metadata)
@@ -121,11 +125,12 @@ def judge_folders(
             continue
         if folder.partition.topic == METADATA_TOPIC:
             continue
-        if folder.is_served and not reader.knows_replicas(folder):
-            continue
         verdict = reader.judge(folder, folder.partition)
-        if verdict.may_go != MayGo.IN_USE:
-            judged.append(JudgedFolder(folder, verdict))
+        if verdict.may_go == MayGo.IN_USE:
+            continue
+        is_unknown = folder.is_served and verdict.may_go == MayGo.NOT_KNOWN
+        is_unasked = is_unknown and not reader.knows_replicas(folder)
+        judged.append(JudgedFolder(folder, verdict, is_unasked))
     judged.sort(key=lambda one: (one.folder.log_dir, -one.folder.used_bytes))
     unknown = [
         f"which folders are of topics that there are, is not known: {facts.unknown}"

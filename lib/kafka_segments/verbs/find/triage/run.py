@@ -194,6 +194,7 @@ def _of_disk(use: DiskUse, uris: Sequence[str], *, told: Collection[tuple[str, s
                 for one in use.folders
                 if one.folder.log_dir in uris
                 and one.verdict.may_go != MayGo.BY_ITSELF  # which the start's notes tell
+                and not one.is_unasked  # the start tells that the metadata log is missing
                 and (one.folder.log_dir, one.folder.name) not in told
             ),
         )
