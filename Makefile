@@ -48,7 +48,7 @@ build: setup ## make the wheel and the zip for spark-submit's --py-files, in dis
 environment: build ## pack the package with its dependencies, compiled, for spark-submit's --archives
 	@rm -rf $(PACKED) $(PACKED)-sample && $(PYTHON) -m venv $(PACKED)
 	@$(BIN)/python -m pip wheel -q --require-hashes -r requirements.lock -w build/wheels
-	@$(PACKED)/bin/python -m pip install -q --no-index --find-links build/wheels dist/*.whl
+	@$(PACKED)/bin/python -m pip install -q --no-index --find-links build/wheels "$$(echo dist/*.whl)[report,validate]"
 	@$(BIN)/python -m tarfile -e tests/golden/broker.tar.xz $(PACKED)-sample
 	@PYSPARK_PYTHON=$(abspath $(PACKED))/bin/python $(PACKED)/bin/spark-submit --master 'local[1]' \
 	  --jars "$$(ls jars/delta/*.jar | paste -sd,)" jobs/build_indexes.py \

@@ -1,28 +1,28 @@
 """Rebuild and query the indexes of raw Kafka log segments with Spark.
 
-In a notebook: ``kafka_segments.open(warehouse)``, see docs/api.md. Spark is imported when the first
-of these names is asked for.
+In a notebook: ``kafka_segments.open(warehouse)``, see docs/api.md. Spark is imported when one of
+the names that need it is asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.extras import require_extra
 from kafka_segments.release import __version__
 
 if TYPE_CHECKING:
-    from kafka_segments.api import (
+    from kafka_segments.api.directories import (
         CleanerStands,
         DiskAccount,
-        OpenWarehouse,
-        StartForecast,
         Triage,
         cleaner,
         disk,
-        forecast,
-        open,
-        register,
         triage,
     )
+    from kafka_segments.api.forecasts import StartForecast, forecast
+    from kafka_segments.api.opening import open, register
+    from kafka_segments.api.warehouse import OpenWarehouse
 
 __all__ = [
     "CleanerStands",
@@ -41,14 +41,23 @@ __all__ = [
     "triage",
 ]
 
+_NO_SPARK = {
+    **dict.fromkeys(
+        ("CleanerStands", "DiskAccount", "Triage", "cleaner", "disk", "triage"), "directories"
+    ),
+    **dict.fromkeys(("StartForecast", "forecast"), "forecasts"),
+}
+_SPARK = {"OpenWarehouse": "warehouse", "open": "opening", "register": "opening"}
+
 
 def __getattr__(name: str) -> Any:
     """Return a name of ``api``."""
-    if name not in __all__:
+    if name in _SPARK:
+        require_extra("spark", f"kafka_segments.{name}")
+    room = {**_NO_SPARK, **_SPARK}.get(name)
+    if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafka_segments import api  # noqa: PLC0415  it imports Spark
-
-    return getattr(api, name)
+    return getattr(import_module(f"{__name__}.api.{room}"), name)
 
 
 def __dir__() -> list[str]:

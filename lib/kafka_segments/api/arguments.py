@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_segments.console.options import clock
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.moments import parse_point
 from kafka_segments.settings import CutConfig, RetentionConfig, Settings, settings_grid
-from kafka_segments.verbs.find.search.log_tables import LogChoice
-from kafka_segments.verbs.judge.retention.command_options import load_configs
+
+if TYPE_CHECKING:
+    from kafka_segments.engine.tables.topic_configs import TopicConfigs
+    from kafka_segments.verbs.find.search.log_tables import LogChoice
 
 FilePath = str | PathLike[str]
 Moment = datetime | int | str
@@ -28,7 +29,7 @@ class GivenSettings(NamedTuple):
     topic_configs: FilePath | Sequence[FilePath]
     server_properties: FilePath | None
 
-    def configs(self, *, warehouse: str, now_ms: int) -> TopicConfigs:
+    def configs(self, *, warehouse: str, now_ms: int) -> "TopicConfigs":
         """Return the settings, as the options of the verbs give them.
 
         Where ``topic_configs`` do not tell of a topic or broker, the settings of its cluster's
@@ -37,6 +38,8 @@ class GivenSettings(NamedTuple):
         Raises:
             UsageError: a file cannot be read, or a setting is not known.
         """
+        from kafka_segments.verbs.judge.retention.command_options import load_configs  # noqa: PLC0415
+
         return load_configs(
             Settings.load(path(self.conf), pairs(self.settings)),
             topic_configs=paths(self.topic_configs),
@@ -80,8 +83,10 @@ def choice(
     partitions: int | Sequence[int],
     cluster: str | None,
     broker_id: int | None,
-) -> LogChoice:
+) -> "LogChoice":
     """Return the logs that are asked about; one topic or partition need not be in a list."""
+    from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
+
     numbers = (partitions,) if isinstance(partitions, int) else tuple(partitions)
     return LogChoice(names(topics), numbers, cluster, broker_id)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from py4j.protocol import Py4JError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -77,7 +76,7 @@ class ProgressBar:
     """
 
     def __init__(self, spark: "SparkSession | None", work: ReadProgress) -> None:
-        self._stages = _stages_of(spark)
+        self._stages, self._jvm_errors = _stages_of(spark), _jvm_errors_of(spark)
         self._readings = (ReadingHere(work), ReadingStage(work))
         self._ended = threading.Event()
         self._is_over = False
@@ -112,7 +111,7 @@ class ProgressBar:
             self._is_over = True  # not before: Ctrl-C may come meanwhile, and end it once more
 
     def _watch(self) -> None:
-        with suppress(Py4JError, OSError):  # the JVM is gone: the verb says so itself
+        with suppress(*self._jvm_errors, OSError):  # the JVM is gone: the verb says so itself
             self._move(self._bars.add_task("starting", total=None))
 
     def _move(self, bar: TaskID) -> None:
@@ -210,6 +209,15 @@ def _reading_text(work: ReadProgress, share: float, spent: float) -> str:
         return text
     left = round(spent * (1 - share) / share)
     return f"{text}, {f'{left} s' if left < 60 else duration(1000 * left)} left"
+
+
+def _jvm_errors_of(spark: "SparkSession | None") -> tuple[type[Exception], ...]:
+    """Return what is raised where the JVM of a session is gone; nothing where there is none."""
+    if spark is None:
+        return ()
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+
+    return (Py4JError,)
 
 
 def _stages_of(spark: "SparkSession | None") -> "Callable[[], list[SparkStageInfo]]":

@@ -8,6 +8,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import Refused, check_before_session
+from kafka_segments.errors import UsageError
+from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
 from kafka_segments.kafka.wire.moments import END_OF_TIME_MS, moment_text
 
@@ -142,12 +144,21 @@ def is_quiet() -> bool:
     return ctx is not None and bool(ctx.meta.get(_QUIET))
 
 
+def _require_extra(extra: str, verb: str) -> None:
+    try:
+        require_extra(extra, verb)
+    except UsageError as error:
+        raise Refused(str(error)) from None
+
+
 class Command(click.Command):
     """A verb: an option that is not repeatable is refused where it is given twice.
 
     ``reads``: the tables that it cannot do without. They are looked for before the verb starts,
     as are its sources, its settings and a Java. ``may_spare_spark``: parameters with which it can
-    do without Spark; then Java is looked for only where a session is to start.
+    do without Spark; then Java is looked for only where a session is to start. ``extra``: the
+    extra of the wheel without which it can do nothing; None: the core is enough without
+    --warehouse.
     """
 
     def __init__(
@@ -155,6 +166,7 @@ class Command(click.Command):
         *arguments: Any,
         reads: Sequence[str] = (),
         may_spare_spark: Sequence[str] = (),
+        extra: str | None = "spark",
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
@@ -164,12 +176,18 @@ class Command(click.Command):
                 param.type = _PLACES[param.metavar]
         self.reads = reads
         self.may_spare_spark = may_spare_spark
+        self.extra = extra
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Refuse what is wrong with paths, settings and Java, then run the verb."""
+        """Refuse what is not installed, and wrong paths, settings and Java; run the verb."""
         if is_quiet() and ctx.params.get("verbose"):
             ctx.fail("--quiet and --verbose are opposites: leave only the one that is meant")
+        extra, verb = self.extra, ctx.command_path.partition(" ")[2] or str(self.name)
         needs_spark = not any(ctx.params.get(name) for name in self.may_spare_spark)
+        if extra is None and (needs_spark := ctx.params.get("warehouse") is not None):
+            extra, verb = "spark", f"{verb} --warehouse"
+        if extra is not None:
+            _require_extra(extra, verb)
         check_before_session(ctx.params, reads=self.reads, needs_spark=needs_spark)
         return super().invoke(ctx)
 

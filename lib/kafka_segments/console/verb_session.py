@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_segments.console.options import ROOT
 from kafka_segments.console.progress import progress
 from kafka_segments.errors import BrokenTableError, KafkaSegmentsError
+from kafka_segments.extras import require_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,10 +50,11 @@ def verb_session(
         runs_any_query: its queries are a person's, see ``few_rows``.
 
     Raises:
-        UsageError: there can be no session, see ``spark_session``.
+        UsageError: Spark is not installed, or there can be no session, see ``spark_session``.
         SparkEndedError: Spark's JVM did not start, or it ended.
         BrokenTableError: the verb failed, and a table of the warehouse is not whole.
     """
+    require_extra("spark", verb)
     from kafka_segments.engine.choose import few_rows  # noqa: PLC0415
     from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415

@@ -1,12 +1,9 @@
-"""List folders and read files of any store, through pyarrow.fs."""
+"""List folders and read files of any store; those that are no disks here through pyarrow.fs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from typing import NamedTuple
-
-import pyarrow as pa
-from pyarrow import fs
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.errors import (
     CorruptTextError,
@@ -15,7 +12,7 @@ from kafka_segments.errors import (
     SourceError,
     UnreadableObjectError,
 )
-from kafka_segments.files.storage.local_file import LocalFile
+from kafka_segments.files.storage.local_file import Kind, LocalFile, local_kind
 from kafka_segments.files.storage.local_folder import (
     NO_FILE,
     FileEntry,
@@ -24,10 +21,13 @@ from kafka_segments.files.storage.local_folder import (
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
 from kafka_segments.files.storage.range_concurrency import pace_of
 from kafka_segments.files.storage.read_ahead import ReadAhead, arrow_ranges, read_range
+from kafka_segments.files.storage.stored_folder import list_stored_folder
 from kafka_segments.files.storage.stores import (
     Store,
     checked_root,
+    local_filesystem,
     open_store,
+    read_errors,
     store_behind,
     store_of,
 )
@@ -40,21 +40,39 @@ from kafka_segments.kafka.wire.segment_manifest import (
 )
 from kafka_segments.kafka.wire.tiered_names import MANIFEST, tiered_log_of
 
+if TYPE_CHECKING:
+    from pyarrow import fs
+
 
 class Place(NamedTuple):
-    """A folder or file: a file system of Arrow, and a path in it."""
+    """A folder or file: a file system of Arrow, None for the disks here, and a path in it."""
 
-    filesystem: fs.FileSystem
+    remote: "fs.FileSystem | None"
     path: str
+
+    @property
+    def filesystem(self) -> "fs.FileSystem":
+        """Return the file system of Arrow's in which it lies; for a disk here Arrow is imported."""
+        return local_filesystem() if self.remote is None else self.remote
 
     @property
     def store(self) -> Store:
         """Return what the store of this place can do."""
-        return store_behind(self.filesystem)
+        return store_of("") if self.remote is None else store_behind(self.remote)
+
+    def kind(self) -> Kind:
+        """Tell what lies there; of a symbolic link, what it leads to.
+
+        Raises:
+            OSError: it cannot be told.
+        """
+        if self.store.is_local:
+            return local_kind(self.path)
+        return Kind(self.filesystem.get_file_info(self.path).type.name)
 
     def child(self, *parts: str) -> "Place":
         """Return the place of a path below this one; empty parts are left out."""
-        return Place(self.filesystem, "/".join([self.path, *(part for part in parts if part)]))
+        return Place(self.remote, "/".join([self.path, *(part for part in parts if part)]))
 
 
 @lru_cache(maxsize=64)
@@ -65,7 +83,7 @@ def place(uri: str) -> Place:
         UsageError: there is no file system for its scheme.
     """
     if store_of(uri).is_local:
-        return Place(fs.LocalFileSystem(), uri)
+        return Place(None, uri)
     root, path = checked_root(uri)
     filesystem, root_path = open_store(root)
     return Place(filesystem, f"{root_path}/{path}".rstrip("/"))
@@ -95,37 +113,10 @@ def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEnt
         if folder.store.is_local:
             return sorted(list_local_folder(folder.path, without=without))
         is_deep = not folder.store.lists_folders
-        infos = folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=is_deep))
-        if is_deep:
-            return sorted(_nearest(folder.path, infos))
-        return sorted(_entry(folder.path, info) for info in infos)
-    except (OSError, pa.ArrowException) as error:
+        return sorted(list_stored_folder(folder.filesystem, folder.path, is_deep=is_deep))
+    except read_errors() as error:
         kind = NoFolderError if isinstance(error, FileNotFoundError) else SourceError
         raise kind(folder.path, first_line(error)) from None
-
-
-def _entry(folder: str, info: fs.FileInfo) -> FileEntry:
-    return FileEntry(
-        # What is itself: two slashes in an object's key.
-        "" if info.path.rstrip("/") == folder else info.base_name,
-        info.type == fs.FileType.Directory,
-        info.size or 0,
-        info.mtime_ns or 0,
-        NO_FILE if info.type == fs.FileType.Unknown else None,
-    )
-
-
-def _nearest(folder: str, infos: list[fs.FileInfo]) -> list[FileEntry]:
-    """Return the entries of a folder, from a listing of all that lies below it."""
-    files: list[FileEntry] = []
-    folders: set[str] = set()
-    for info in infos:
-        name, _, below = info.path[len(folder) + 1 :].partition("/")
-        if below or info.type == fs.FileType.Directory:
-            folders.add(name)
-        else:
-            files.append(_entry(folder, info))
-    return [*files, *(FileEntry(name, True, 0, 0) for name in folders)]
 
 
 def read_whole(file: Place, *, most_bytes: int) -> bytes:
@@ -134,11 +125,17 @@ def read_whole(file: Place, *, most_bytes: int) -> bytes:
     Raises:
         OSError: it has more than ``most_bytes``, or cannot be read.
     """
+    if file.store.is_local:
+        with closing(LocalFile(file.path)) as opened:
+            return opened.read(0, _checked_size(opened.size_bytes, most_bytes))
     with file.filesystem.open_input_file(file.path) as stream:
-        size = stream.size()
-        if size > most_bytes:
-            raise OSError(f"{size} bytes, at most {most_bytes} expected")
-        return read_range(stream, size, 0)
+        return read_range(stream, _checked_size(stream.size(), most_bytes), 0)
+
+
+def _checked_size(size_bytes: int, most_bytes: int) -> int:
+    if size_bytes > most_bytes:
+        raise OSError(f"{size_bytes} bytes, at most {most_bytes} expected")
+    return size_bytes
 
 
 def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
@@ -148,11 +145,11 @@ def read_if_there(file: Place, *, most_bytes: int) -> bytes | None:
         OSError: it is no file (a pipe is not waited for), has more than ``most_bytes``, or cannot
             be read.
     """
-    found = file.filesystem.get_file_info(file.path).type
-    if found == fs.FileType.NotFound:
+    found = file.kind()
+    if found is Kind.NOTHING:
         return None
-    if found != fs.FileType.File:
-        raise OSError("a folder" if found == fs.FileType.Directory else NO_FILE)
+    if found is not Kind.FILE:
+        raise OSError("a folder" if found is Kind.FOLDER else NO_FILE)
     return read_whole(file, most_bytes=most_bytes)
 
 
@@ -263,7 +260,7 @@ def _open_remote(
     file: Place, reads_ahead: bool, at_end: Callable[[], None]
 ) -> Iterator[OpenSegment]:
     before = file.filesystem.get_file_info(file.path)
-    if before.type == fs.FileType.NotFound:
+    if before.type.name == Kind.NOTHING.value:
         raise FileNotFoundError(f"{file.path}: not there")
 
     def check_unchanged() -> None:

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyarrow import fs
-
 from kafka_segments.files.storage.backups import is_there
 from kafka_segments.files.storage.files import Place, list_folder, place
+from kafka_segments.files.storage.local_file import Kind
 from kafka_segments.files.storage.publishing import make_folder, publish
 from kafka_segments.files.storage.read_ahead import read_range
 from kafka_segments.files.storage.uris import join_uri
@@ -123,7 +122,7 @@ class IndexPublisher:
         folder = place(self._output.folder(source, relative_path))
         for suffix in suffixes:
             target = folder.child(file_name(base_offset, suffix))
-            if target.filesystem.get_file_info(target.path).type == fs.FileType.File:
+            if target.kind() is Kind.FILE:
                 target.filesystem.delete_file(target.path)
 
     def remove_others(
@@ -136,7 +135,7 @@ class IndexPublisher:
         if self._output.index_dir is None:
             return
         folder = place(self._output.folder(source, relative_path))
-        if folder.filesystem.get_file_info(folder.path).type != fs.FileType.Directory:
+        if folder.kind() is not Kind.FOLDER:
             return
         found = (entry.name for entry in list_folder(folder) if entry.name.endswith(suffix))
         self.publish_named(source, relative_path, dict.fromkeys(set(found).difference(keep)))

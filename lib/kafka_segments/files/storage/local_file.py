@@ -1,11 +1,37 @@
-"""Read ranges of a file on a local disk: the system's own calls, as segments are many and small."""
+"""What lies on a local disk, and ranges of files: by the system's own calls, as files are many."""
 
 import errno
 import os
 import stat
+from enum import Enum
+from pathlib import Path
 
 _BLOCK_BYTES = 512
 _MOST_HOLES = 10_000
+
+
+class Kind(Enum):
+    """What lies at a place, as Arrow names it."""
+
+    NOTHING = "NotFound"
+    FILE = "File"
+    FOLDER = "Directory"
+    OTHER = "Unknown"
+
+
+def local_kind(path: str) -> Kind:
+    """Tell what a path leads to.
+
+    Raises:
+        OSError: it cannot be told, as where a folder above may not be entered.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return Kind.NOTHING
+    if stat.S_ISDIR(mode):
+        return Kind.FOLDER
+    return Kind.FILE if stat.S_ISREG(mode) else Kind.OTHER
 
 
 class LocalFile:

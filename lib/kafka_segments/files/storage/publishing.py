@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from pyarrow import fs
+from shutil import rmtree
 
 from kafka_segments.files.storage.durable_files import (
     remove_older_temporaries,
@@ -12,11 +11,14 @@ from kafka_segments.files.storage.durable_files import (
     write_durably,
 )
 from kafka_segments.files.storage.files import Place
+from kafka_segments.files.storage.local_file import Kind
 
 
 def make_folder(folder: Place) -> None:
     """Make a folder and those above it, where the store has folders."""
-    if folder.store.has_folders:
+    if folder.store.is_local:
+        Path(folder.path).mkdir(parents=True, exist_ok=True)
+    elif folder.store.has_folders:
         folder.filesystem.create_dir(folder.path, recursive=True)
 
 
@@ -55,7 +57,7 @@ def _publish_by_move(target: Place, data: bytes) -> None:
     temporary = Place(filesystem, temporary_name(target.path))
     try:
         _write(temporary, data)
-        is_there = filesystem.get_file_info(target.path).type == fs.FileType.File
+        is_there = target.kind() is Kind.FILE
         if is_there and not target.store.replaces_when_moved:
             filesystem.delete_file(target.path)
         try:
@@ -87,5 +89,9 @@ def named_errors(path: str) -> Iterator[None]:
 
 def remove_folder(folder: Place) -> None:
     """Remove a folder of our own with all that is in it, if it exists."""
-    if folder.filesystem.get_file_info(folder.path).type == fs.FileType.Directory:
+    if folder.kind() is not Kind.FOLDER:
+        return
+    if folder.store.is_local:
+        rmtree(folder.path)
+    else:
         folder.filesystem.delete_dir(folder.path)

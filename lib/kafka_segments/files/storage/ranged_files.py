@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 import numpy as np
-import pyarrow as pa
 
 from kafka_segments.errors import CorruptIndexError, FileChangedError
 from kafka_segments.files.storage.files import OpenSegment, Place, first_line
 from kafka_segments.files.storage.links import look_at
 from kafka_segments.files.storage.local_file import LocalFile
 from kafka_segments.files.storage.read_ahead import read_range
-from kafka_segments.files.storage.stores import RangedObject
+from kafka_segments.files.storage.stores import RangedObject, read_errors
 from kafka_segments.kafka.index.segment.index_ends import PIECE_BYTES, IndexFiles, RangedFile
 from kafka_segments.kafka.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
 from kafka_segments.kafka.wire.segment_manifest import IndexPart, SegmentManifest
@@ -73,7 +72,7 @@ class CountedRanges:
             size_bytes, read_ranges = files.enter_context(_opened_for_ranges(file))
         except FileNotFoundError:
             return None
-        except (OSError, pa.ArrowException) as error:
+        except read_errors() as error:
             odd = look_at(file, source=source)
             reason = odd.reason if odd is not None else f"cannot be read: {first_line(error)}"
             raise CorruptIndexError(f"{name}: {reason}") from None
@@ -81,7 +80,7 @@ class CountedRanges:
         def read(position: int, length: int) -> bytes:
             try:
                 data = read_ranges(position, length)
-            except (OSError, pa.ArrowException) as error:
+            except read_errors() as error:
                 raise CorruptIndexError(f"{name} cannot be read: {first_line(error)}") from None
             if len(data) < length:
                 raise CorruptIndexError(f"{name} became shorter while it was read")

@@ -8,10 +8,9 @@ import hashlib
 import uuid
 from collections.abc import Collection, Iterable
 
-from pyarrow import fs
-
 from kafka_segments.files.storage.durable_files import write_durably
 from kafka_segments.files.storage.files import Place, list_folder, place
+from kafka_segments.files.storage.local_file import Kind
 from kafka_segments.files.storage.publishing import make_folder, publish
 from kafka_segments.files.storage.uris import join_uri
 
@@ -35,7 +34,7 @@ def marks_of(warehouse: str, sources: Iterable[str]) -> frozenset[str]:
         SourceError: there is a folder of marks, and it cannot be listed.
     """
     folder = place(join_uri(warehouse, _FOLDER))
-    if folder.filesystem.get_file_info(folder.path).type == fs.FileType.NotFound:
+    if folder.kind() is Kind.NOTHING:
         return frozenset()
     names = {entry.name for entry in list_folder(folder)}
     marks = (name.removesuffix(_MARK) for name in names if name.endswith(_MARK))

@@ -8,11 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import chain
 from threading import Condition, Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pyarrow import NativeFile
 
 from kafka_segments.files.storage.range_concurrency import (
     LARGEST_READ_BYTES,
@@ -22,6 +21,9 @@ from kafka_segments.files.storage.range_concurrency import (
     Pace,
 )
 from kafka_segments.kafka.wire.reading import FRONT_BYTES, Fetched, FillViews
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
 
 _SMALLEST_READ_BYTES = 256 * 1024
 _FIRST_OF_ALL_BYTES = 1024 * 1024
@@ -33,7 +35,7 @@ _NO_MEMORY: _Memory = np.empty(0, dtype=np.uint8)
 _NO_ROOM_FOR_REFUSAL = "Failed to flush response stream"
 
 
-def read_range(file: NativeFile, length: int, position: int) -> bytes:
+def read_range(file: "NativeFile", length: int, position: int) -> bytes:
     """Return a range of a file; a short range that fails is tried again here.
 
     Arrow hands the S3 client a buffer of the range's length. The text of a status 503 does not fit
@@ -52,7 +54,7 @@ def read_range(file: NativeFile, length: int, position: int) -> bytes:
     return bytes(file.read_at(length, position))
 
 
-def arrow_ranges(file: NativeFile) -> FillViews:
+def arrow_ranges(file: "NativeFile") -> FillViews:
     """Return what fills views from ranges of a file of Arrow's, from several threads at once."""
 
     def fill(position: int, length: int, views: Iterator[memoryview]) -> int:

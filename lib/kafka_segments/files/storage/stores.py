@@ -1,21 +1,24 @@
 """The stores that URIs name: what each can do, and how its file system is opened.
 
 All that the package has to know of a store is a row of ``STORES``. A new one is a row there and,
-where Arrow has no file system for it, a module with one (as ``webhdfs``).
+where Arrow has no file system for it, a module with one (as ``webhdfs``). Arrow is imported where
+a store is opened: this machine's disks need none of it.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Protocol
-
-import pyarrow as pa
-from pyarrow import fs
+from typing import TYPE_CHECKING, Protocol
 
 from kafka_segments.errors import UsageError
+from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import root_of, scheme_of, split_uri
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 REQUESTS_AT_ONCE = 32
 _NO_HADOOP = "Unable to load lib"  # libjvm, libhdfs
@@ -23,11 +26,13 @@ _MOST_TRIES = 5
 _CONNECT_SECONDS = 10
 _REQUEST_SECONDS = 60
 
-Opened = tuple[fs.FileSystem, str]
+Opened = tuple["fs.FileSystem", str]
 """A file system, and the path in it that a store's root stands for."""
 
 
 def _open_by_arrow(root: str, authority: str) -> Opened:
+    from pyarrow import fs  # noqa: PLC0415
+
     filesystem, path = fs.FileSystem.from_uri(root)
     return filesystem, path.rstrip("/")
 
@@ -38,6 +43,8 @@ def _s3_endpoint() -> str | None:
 
 def _open_s3(_: str, bucket: str) -> Opened:
     """Open a bucket; the AWS SDK looks for its credentials."""
+    from pyarrow import fs  # noqa: PLC0415
+
     endpoint = _s3_endpoint()
     given = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     filesystem = fs.S3FileSystem(
@@ -70,7 +77,7 @@ class RangedObject(Protocol):
         """Fill views with a range, as ``FillViews``."""
 
 
-def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int | None) -> RangedObject:
+def _s3_ranges(filesystem: "fs.FileSystem", path: str, size_bytes: int | None) -> RangedObject:
     from kafka_segments.files.storage.s3_ranges import (  # noqa: PLC0415  # imports AWS's library
         S3Object,
         s3_bucket,
@@ -83,6 +90,8 @@ def _s3_ranges(filesystem: fs.FileSystem, path: str, size_bytes: int | None) -> 
 
 def _open_google(_: str, bucket: str) -> Opened:
     """Open a bucket; Google's library looks for its credentials."""
+    from pyarrow import fs  # noqa: PLC0415
+
     emulator = os.environ.get("CLOUD_STORAGE_EMULATOR_ENDPOINT", "")
     filesystem = fs.GcsFileSystem(
         anonymous=bool(emulator),
@@ -94,12 +103,14 @@ def _open_google(_: str, bucket: str) -> Opened:
 
 
 def _open_webhdfs(_: str, authority: str) -> Opened:
+    from pyarrow import fs  # noqa: PLC0415
+
     from kafka_segments.files.storage.webhdfs import WebHdfs  # noqa: PLC0415  # imports an HTTP client
 
     return fs.PyFileSystem(WebHdfs(authority)), ""
 
 
-def _name_node(filesystem: fs.FileSystem) -> str:
+def _name_node(filesystem: "fs.FileSystem") -> str:
     return root_of("hdfs", filesystem.handler.rpc_address())
 
 
@@ -134,8 +145,8 @@ class Store:
     uploads_whole: bool = False
     replaces_when_moved: bool = False
     authority_is_bucket: bool = False
-    hadoop_root: Callable[[fs.FileSystem], str] | None = None
-    ranges: Callable[[fs.FileSystem, str, int | None], RangedObject] | None = None
+    hadoop_root: "Callable[[fs.FileSystem], str] | None" = None
+    ranges: "Callable[[fs.FileSystem, str, int | None], RangedObject] | None" = None
 
 
 STORES = (
@@ -182,7 +193,20 @@ def store_of(uri: str) -> Store:
     return _BY_SCHEME.get(scheme_of(uri), _OTHER)
 
 
-def store_behind(filesystem: fs.FileSystem) -> Store:
+def local_filesystem() -> "fs.FileSystem":
+    """Return Arrow's file system for the disks of this machine."""
+    from pyarrow import fs  # noqa: PLC0415
+
+    return fs.LocalFileSystem()
+
+
+def read_errors() -> tuple[type[Exception], ...]:
+    """Return what reading raises: Python's errors, and Arrow's where anything has imported it."""
+    arrow = sys.modules.get("pyarrow")
+    return (OSError,) if arrow is None else (OSError, arrow.ArrowException)
+
+
+def store_behind(filesystem: "fs.FileSystem") -> Store:
     """Return the store that a file system of Arrow's is for."""
     return _BY_FILESYSTEM.get(str(filesystem.type_name), _OTHER)
 
@@ -210,8 +234,12 @@ def open_store(root: str) -> Opened:
     """Open the file system of ``scheme://authority``, one client for each.
 
     Raises:
-        UsageError: there is no file system for this scheme, or the bucket cannot be found.
+        UsageError: there is no file system for this scheme, or the bucket cannot be found; what
+            reads stores is not installed.
     """
+    require_extra("stores", root)
+    import pyarrow as pa  # noqa: PLC0415
+
     if pa.io_thread_count() < REQUESTS_AT_ONCE:  # Arrow's own 8 wait most of their time
         pa.set_io_thread_count(REQUESTS_AT_ONCE)
     authority = split_uri(root)[1]

@@ -11,7 +11,7 @@ from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
-@click.command(cls=Command, may_spare_spark=("sources", "folders"))
+@click.command(cls=Command, extra=None)
 @directory_options(
     click.option(
         "--server-properties",

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 _OF_TABLES = ("growth", "blocked")
 
 
-@click.command(
-    cls=Command, reads=("segments", "log_dirs", "runs"), may_spare_spark=("sources", "folders")
-)
+@click.command(cls=Command, reads=("segments", "log_dirs", "runs"), extra=None)
 @directory_options(
     click.option(
         "--warehouse",

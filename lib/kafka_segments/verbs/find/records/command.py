@@ -13,7 +13,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
-@click.command(cls=Command, may_spare_spark=("sources", "folders"))
+@click.command(cls=Command, extra=None)
 @directory_options(
     click.option("--topic", "topics", multiple=True, help="Of this topic alone; repeatable."),
     click.option(

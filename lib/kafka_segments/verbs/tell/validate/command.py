@@ -23,7 +23,7 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 _SEVERITIES = ("fatal", "warning", "info")
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(cls=Command, reads=("segments", "logs"), extra="validate")
 @click.option(
     "--docs-dir",
     metavar="DIR",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_segments.verbs.change.recovery.forecast.run import Forecast, ForecastOptions
 
 
-@click.command(cls=Command, reads=("segments", "logs", "log_dirs"), may_spare_spark=("sources",))
+@click.command(cls=Command, reads=("segments", "logs", "log_dirs"), extra=None)
 @optional_source_option
 @click.option(
     "--warehouse",

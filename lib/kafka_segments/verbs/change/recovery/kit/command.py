@@ -19,6 +19,7 @@ from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.engine.spark.java import require_java
+from kafka_segments.extras import has_extra, require_extra
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _NEVER_MS = 2**63 - 1
 
 
-@click.command(cls=Command, may_spare_spark=("out",))
+@click.command(cls=Command, extra=None)
 @source_option
 @click.option("--out", required=True, metavar="DIR", help="A new folder for the kit.")
 @click.option(
@@ -39,7 +40,8 @@ _NEVER_MS = 2**63 - 1
     type=click.Choice(["auto", "threads", "spark"]),
     default="auto",
     show_default=True,
-    help="What reads the segments; auto: threads where they end before Spark would have started.",
+    help="What reads the segments; auto: threads where they end before Spark would have started, or"
+    " it is not installed.",
 )
 @click.option(
     "--threads", type=POSITIVE_INT, metavar="N", help="Threads, without Spark; default: the cores."
@@ -95,6 +97,7 @@ def _kit(
     }
     settings = load_settings(conf, pairs, **sizes)
     if engine == "spark":
+        require_extra("spark", "recovery kit --engine spark")
         require_java()
     from kafka_segments.verbs.change.recovery.kit.listing import plan_kit  # noqa: PLC0415
     from kafka_segments.verbs.change.recovery.kit.report import print_kit  # noqa: PLC0415
@@ -109,7 +112,7 @@ def _kit(
     options = _kit_options(folder, settings, now_ms, has_digests=digests)
     at_once = threads or os.cpu_count() or 1
     is_quick = is_quicker_in_threads(work.read_bytes, work.segments, threads=at_once)
-    if engine == "spark" or (engine == "auto" and not is_quick):
+    if engine == "spark" or (engine == "auto" and not is_quick and has_extra("spark")):
         return _kit_on_spark(work, options, now_ms, output)
     with progress(None) as told:
         told.reads_here(work.read_bytes)
