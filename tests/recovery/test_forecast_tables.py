@@ -187,7 +187,7 @@ def test_tables_tell_of_a_damaged_disk_what_the_disk_tells(
 
 
 def _without_records(line: str) -> dict[str, object]:
-    return {**json.loads(line), "lost_records": None}
+    return {**json.loads(line), "lost_records": None, "lost_offsets": None}
 
 
 def test_the_verb_takes_either_sources_or_a_warehouse(

@@ -13,6 +13,7 @@ from kafka_segments.kafka.broker_rules.start_rules import RULES
 from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 from kafka_segments.kafka.wire.names import file_name
+from kafka_segments.verbs.change.recovery.forecast.report import rows_of
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from support.kafka.kafka_referee import Referee
 from support.model.plain_decoder import positions
@@ -126,8 +127,14 @@ def test_where_pages_were_never_written_the_high_watermark_tells_what_is_lost(cl
     noted = (clean / "b/replication-offset-checkpoint").read_text().splitlines()
     (high_watermark,) = (int(line.split()[2]) for line in noted if line.startswith("orders 0 "))
 
-    (cut,) = [found for found in _start(clean).findings if found.rule == "recovery-cut"]
+    forecast = run_forecast(ForecastOptions(threads=(1,), sources=(str(clean),)))
+    ((cut,),) = (
+        [found for found in node.start.findings if found.rule == "recovery-cut"]
+        for node in forecast.nodes
+    )
+    (row,) = [row for row in rows_of(forecast, "findings") if row["consequence"] == "cut"]
 
+    assert (row["lost_offsets"], row["lost_records"]) == (cut.offsets, cut.records)
     assert cut.offsets == high_watermark - kept > 1
     assert cut.records is None, "markers are among them"
 

@@ -56,6 +56,24 @@ def test_a_source_may_be_several_log_directories_one_or_a_partition(
     ]
 
 
+@pytest.mark.parametrize("name", ["server.log", "kafkaServer-gc.log", "7.log", "my.log"])
+def test_a_disk_named_like_a_partition_is_none_whatever_programs_log_there(
+    tmp_path: Path, name: str
+) -> None:
+    _make(tmp_path, f"node-1/a/t-0/{_name(0)}", f"node-1/{name}", f"data-kafka-0/t-1/{_name(0)}")
+    _make(
+        tmp_path, f"data-kafka-0/{name}", f"t-2/{_name(0)}", f"t-2/{name}", f"t-2/backup/{_name(5)}"
+    )
+
+    found = find_segments([str(tmp_path)])
+
+    assert sorted((s.topic, s.partition, s.base_offset) for s in found.segments) == [
+        ("t", 0, 0),
+        ("t", 1, 0),
+        ("t", 2, 0),
+    ]
+
+
 def test_folders_a_broker_does_not_serve_are_passed_over(tmp_path: Path) -> None:
     future = f"t-1.{'a' * 32}-future"
     source = _make(

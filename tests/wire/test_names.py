@@ -120,9 +120,10 @@ def test_folders_of_no_partition(name):
         (False, [], True),
         (False, ["x"], True),
         (True, [], False),
-        (True, ["x", "0.log"], True),
-        (True, ["0.log.deleted"], False),
+        (True, ["x", f"{0:020d}.log"], True),
+        (True, [f"{0:020d}.log.deleted"], True),
+        (True, ["0.log", "server.log", "kafkaServer-gc.log.0"], False),
     ],
 )
-def test_a_folder_with_folders_and_no_logs_is_no_partitions(has_folders, files, expected):
+def test_a_folder_with_folders_and_no_segments_is_no_partitions(has_folders, files, expected):
     assert is_of_partition(has_folders=has_folders, files=files) == expected

@@ -125,7 +125,12 @@ def _why_no_part(entry: FileEntry, folder: str, *, is_beside_logs: bool) -> tupl
         reason = foreign_reason(foreign, is_read_over=is_beside_logs)
         return UNRECOGNIZED if is_for_a_person else PASSED_OVER, reason
     if not entry.is_folder and _may_be_segment(entry.name, is_beside_logs=is_beside_logs):
-        return UNRECOGNIZED, f"its folder's name, {folder}, is no <topic>-<partition>"
+        if parse_partition_folder(folder) is None:
+            return UNRECOGNIZED, f"its folder's name, {folder}, is no <topic>-<partition>"
+        return (
+            UNRECOGNIZED,
+            f"its folder, {folder}, has folders and no segments: it is no partition's",
+        )
     if is_beside_logs and is_foreign(entry):
         return PASSED_OVER, "no file of a broker's in a log directory, which passes over it"
     return PASSED_OVER, None

@@ -96,6 +96,11 @@ def parse_partition_folder(name: str) -> PartitionFolder | None:
 def is_of_partition(*, has_folders: bool, files: Iterable[str]) -> bool:
     """Tell whether a folder that is named like a partition's is one, by what lies in it.
 
-    A disk may be named like that as well, ``node-1``: it has folders, and no logs beside them.
+    A disk may be named like that as well, ``node-1``: it has folders, and no segments beside them,
+    whatever programs log there.
     """
-    return not has_folders or any(name.endswith(LOG_SUFFIX) for name in files)
+    return not has_folders or any(_is_of_segment(name) for name in files)
+
+
+def _is_of_segment(name: str) -> bool:
+    return parse_segment_name(name) is not None or parse_other_form(name) is not None

@@ -33,6 +33,7 @@ from kafka_segments.kafka.wire.names import (
     PartitionFolder,
     file_name,
     is_beside_segments,
+    is_of_partition,
     parse_partition_folder,
     parse_segment_name,
 )
@@ -158,7 +159,7 @@ def _below(
     entries = entries_of(source, "", follow_into=follow_into)
     above, _, name = source.rpartition("/")
     here = parse_partition_folder(name)
-    if here is not None and any(entry.name.endswith(LOG_SUFFIX) for entry in entries):
+    if here is not None and _has_log(entries) and _is_partition(entries):
         beside = [  # of its node no more is asked for
             entry
             for entry in entries_of(above, "")
@@ -197,8 +198,18 @@ def _is_log(source: str, name: str) -> bool:
         entries = entries_of(source, name)
     except SourceError:  # a running broker has removed it since, or it may not be read
         return False
-    has_logs = any(entry.name.endswith(LOG_SUFFIX) for entry in entries if not entry.is_folder)
-    return has_logs or not any(entry.is_folder for entry in entries)
+    return _is_partition(entries)
+
+
+def _has_log(entries: list[FileEntry]) -> bool:
+    return any(entry.name.endswith(LOG_SUFFIX) for entry in entries)
+
+
+def _is_partition(entries: list[FileEntry]) -> bool:
+    has_folders = any(entry.is_folder for entry in entries)
+    return is_of_partition(
+        has_folders=has_folders, files=(entry.name for entry in entries if not entry.is_folder)
+    )
 
 
 def _log_dir(uri: str, entries: list[FileEntry], *, follow_into: tuple[str, ...]) -> FoundLogDir:

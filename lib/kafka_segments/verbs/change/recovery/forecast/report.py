@@ -26,6 +26,7 @@ from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import (
 from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
 from kafka_segments.verbs.change.recovery.forecast.report_starts import (
     keys_of,
+    lost_by_cuts,
     print_starts,
     print_starts_as_lines,
     start_rows,
@@ -88,8 +89,14 @@ def rows_of(forecast: Forecast, rows: str) -> Iterable[dict[str, Any]]:
     if rows == "logs":
         return (_row_of_log(one, log) for one, log in forecast.logs)
     if rows == "findings":
+        cuts = lost_by_cuts(forecast)
         of_recovery = (
-            {**keys_of(one), **finding._asdict(), **_OF_STARTS}
+            {
+                **keys_of(one),
+                **finding._asdict(),
+                **_OF_STARTS,
+                **cuts.get((one.log_dir, finding.folder, finding.base_offset), {}),
+            }
             for one, log in forecast.logs
             for finding in log.findings
         )

@@ -8,7 +8,7 @@ from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_text, size_text
 from kafka_segments.kafka.broker_rules.start_effects import Effect
 from kafka_segments.kafka.broker_rules.start_rules import RULES, StartFinding
-from kafka_segments.kafka.wire.names import parse_partition_folder
+from kafka_segments.kafka.wire.names import parse_partition_folder, parse_segment_name
 from kafka_segments.verbs.change.recovery.decide.cuts import total
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirFacts, told
 from kafka_segments.verbs.change.recovery.forecast.run import Forecast
@@ -101,6 +101,23 @@ def start_rows(forecast: Forecast) -> Iterable[dict[str, Any]]:
                 "source": RULES[finding.rule].source,
                 "step": finding.step,
             }
+
+
+def lost_by_cuts(forecast: Forecast) -> dict[tuple[str, str, int], dict[str, int | None]]:
+    """Return how many offsets and records go with each segment that recovery cuts.
+
+    By log directory, folder and base offset. The start's finding holds them against the high
+    watermark, which knows of more where headers in the bytes that go end early.
+    """
+    return {
+        (finding.log_dir, finding.folder, base): {
+            "lost_offsets": finding.offsets,
+            "lost_records": finding.records,
+        }
+        for node in forecast.nodes
+        for finding in node.start.findings
+        if finding.rule == "recovery-cut" and (base := parse_segment_name(finding.file)) is not None
+    }
 
 
 def _partition_of(folder: str) -> tuple[str | None, int | None]:
