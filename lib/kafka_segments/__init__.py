@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kafka_segments.errors import KafkaSegmentsError, UsageError
-from kafka_segments.extras import require_extra
 from kafka_segments.release import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ _SPARK = {"OpenWarehouse": "warehouse", "open": "opening", "register": "opening"
 def __getattr__(name: str) -> Any:
     """Return a name of ``api``."""
     if name in _SPARK:
+        from kafka_segments.extras import require_extra  # noqa: PLC0415  few need it
+
         require_extra("spark", f"kafka_segments.{name}")
     room = {**_NO_SPARK, **_SPARK}.get(name)
     if room is None:
