@@ -23,7 +23,9 @@ def _verb(act: Any) -> click.Command:
     def command(verbose: bool) -> None:
         run(act, verbose=verbose)
 
-    return Command("verb", callback=command, params=[click.Option(["--verbose"], is_flag=True)])
+    return Command(
+        "verb", example="", callback=command, params=[click.Option(["--verbose"], is_flag=True)]
+    )
 
 
 def _told() -> int:

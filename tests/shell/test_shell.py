@@ -59,7 +59,7 @@ def _verbs() -> click.Group:
         def command(**_: Any) -> None:
             run(act, verbose=False)
 
-        group.add_command(Command(name, callback=command))
+        group.add_command(Command(name, example="", callback=command))
 
     def fail() -> int:
         raise KafkaSegmentsError("it failed")
@@ -93,7 +93,9 @@ def test_a_shell_whose_temporary_folder_was_taken_says_so_and_runs_no_verb(
 
 
 def test_sigterm_ends_the_shell(shell: Shell, session: _Session) -> None:
-    shell._group.add_command(Command("end", callback=lambda: run(_terminated, verbose=False)))
+    shell._group.add_command(
+        Command("end", example="", callback=lambda: run(_terminated, verbose=False))
+    )
 
     assert shell.run(["end", "found"]) == 143
 

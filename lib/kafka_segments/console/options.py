@@ -152,17 +152,24 @@ def with_options(
     return add
 
 
+BUILT_TABLES = "Root of the Delta tables that `build` made."
+"""The help of ``--warehouse`` where a verb makes none."""
+
+
 def shared_options(
-    command: Callable[..., Any], *, needs_warehouse: bool = True
+    command: Callable[..., Any],
+    *,
+    needs_warehouse: bool = True,
+    warehouse: str = "Root of the Delta tables; made where it is not there.",
 ) -> Callable[..., Any]:
-    """Add the options that every verb shares."""
+    """Add the options that every verb shares; ``warehouse``: what it does with the tables."""
     options: list[Callable[..., Any]] = [
         click.option(
             "--warehouse",
             required=needs_warehouse,
             metavar="URI",
             shell_complete=complete_folder,
-            help="Root of the Delta tables; made where it is not there.",
+            help=warehouse,
         ),
         click.option(
             "--conf",

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import Refused, check_before_session
+from kafka_segments.console.help_form import write_example, write_options
 from kafka_segments.errors import UsageError
 from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
@@ -158,7 +159,7 @@ class Command(click.Command):
     as are its sources, its settings and a Java. ``may_spare_spark``: parameters with which it can
     do without Spark; then Java is looked for only where a session is to start. ``extra``: the
     extra of the wheel without which it can do nothing; None: the core is enough without
-    --warehouse.
+    --warehouse. ``example``: what is typed behind its name, as its help shows it.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class Command(click.Command):
         reads: Sequence[str] = (),
         may_spare_spark: Sequence[str] = (),
         extra: str | None = "spark",
+        example: str,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
@@ -177,6 +179,15 @@ class Command(click.Command):
         self.reads = reads
         self.may_spare_spark = may_spare_spark
         self.extra = extra
+        self.example = example
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options by what they are for."""
+        write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show a command that can be typed."""
+        write_example(self.example, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Refuse what is not installed, and wrong paths, settings and Java; run the verb."""

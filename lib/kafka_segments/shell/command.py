@@ -10,7 +10,7 @@ from kafka_segments.console.options import ROOT, ExitStatus, run, verbose_option
 from kafka_segments.console.strict_options import Command
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="")
 @verbose_option
 def shell(**options: Any) -> None:
     """Type verbs without the program's name, in one session of Spark that stays warm.

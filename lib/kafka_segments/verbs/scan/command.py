@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from kafka_segments.verbs.scan.options import BuildOptions
 
 
-@click.command(cls=BuildCommand, may_spare_spark=("dry_run",))
+@click.command(
+    cls=BuildCommand,
+    may_spare_spark=("dry_run",),
+    example="--source /data/kafka-logs --warehouse /srv/warehouse --index-dir /srv/indexes",
+)
 @source_option
 @follow_links_option
 @click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")

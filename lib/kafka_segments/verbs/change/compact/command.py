@@ -1,6 +1,7 @@
 """``compact``: trim, thin and clean index files and tables."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import click
 
 from kafka_segments.console.early import ANY_TABLE, require_tables
 from kafka_segments.console.options import (
+    BUILT_TABLES,
     ExitStatus,
     load_settings,
     run_with,
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-@click.command(cls=Command, may_spare_spark=("undo",))
+@click.command(
+    cls=Command, may_spare_spark=("undo",), example="--warehouse /srv/warehouse --dry-run"
+)
 @click.option("--index-dir", metavar="DIR", help="Index files that builds of the warehouse wrote.")
 @click.option(
     "--source",
@@ -56,7 +60,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
     help="Files that tables have not needed for so long go; 168 at least.",
 )
 @click.option("--undo", metavar="RUN_ID", help="Put back the index files that a run changed.")
-@shared_options
+@partial(shared_options, warehouse=BUILT_TABLES)
 def compact(**options: Any) -> None:
     """Trim, thin and clean index files; OPTIMIZE and VACUUM the tables.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_segments.kafka.wire.kafka_configs import GoneSetting
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(cls=Command, reads=("segments", "logs"), example="--warehouse /srv/warehouse")
 @click.option(
     "--by",
     type=click.Choice(["cluster", "topic", "partition", "segment"]),

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 _RULES = ("kafka", "mtime-next", "mtime-first")
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command, example="--source /data/kafka-logs --warehouse /srv/warehouse --plan spring"
+)
 @source_option
 @shared_options
 @index_size_options

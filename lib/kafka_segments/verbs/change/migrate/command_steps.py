@@ -46,7 +46,9 @@ _by_mtime_option = click.option(
 )
 
 
-@click.command(cls=Command, reads=("migration_plans",))
+@click.command(
+    cls=Command, reads=("migration_plans",), example="--warehouse /srv/warehouse --plan spring"
+)
 @_step_options
 def stage(**options: Any) -> None:
     """Write the migrated folders of a plan beside the log directories, each whole or not at all.
@@ -57,7 +59,9 @@ def stage(**options: Any) -> None:
     run_with(partial(_step, "stage"), options)
 
 
-@click.command(cls=Command, reads=("migration_plans",))
+@click.command(
+    cls=Command, reads=("migration_plans",), example="--warehouse /srv/warehouse --plan spring"
+)
 @_step_options
 def verify(**options: Any) -> None:
     """Prove that staged segments hold the same records and fit their index files.
@@ -67,7 +71,9 @@ def verify(**options: Any) -> None:
     run_with(partial(_step, "verify"), options)
 
 
-@click.command(cls=Command, reads=("migration_plans",))
+@click.command(
+    cls=Command, reads=("migration_plans",), example="--warehouse /srv/warehouse --plan spring"
+)
 @_step_options
 @_by_mtime_option
 @_execute_option
@@ -82,7 +88,9 @@ def apply(**options: Any) -> None:
     run_with(partial(_step, "apply"), options)
 
 
-@click.command(cls=Command, reads=("migration_plans",))
+@click.command(
+    cls=Command, reads=("migration_plans",), example="--warehouse /srv/warehouse --plan spring"
+)
 @_step_options
 @click.option(
     "--discard-appended",
@@ -97,7 +105,12 @@ def rollback(**options: Any) -> None:
     run_with(partial(_step, "rollback"), options)
 
 
-@click.command(cls=Command, reads=("migration_plans",), may_spare_spark=("plan_id",))
+@click.command(
+    cls=Command,
+    reads=("migration_plans",),
+    may_spare_spark=("plan_id",),
+    example="--warehouse /srv/warehouse --plan spring",
+)
 @_step_options
 def status(**options: Any) -> None:
     """Say how far each log is, and which folder is in place.

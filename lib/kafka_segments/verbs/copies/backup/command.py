@@ -27,7 +27,7 @@ def backup() -> None:
     """Judge backups of log directories without a broker."""
 
 
-@backup.command()
+@backup.command(example="--backup /mnt/backup --against b1=/mnt/broker-1")
 @click.option(
     "--backup",
     "backups",

@@ -67,7 +67,7 @@ def divergence() -> None:
     """
 
 
-@divergence.command(cls=Command)
+@divergence.command(cls=Command, example="--copy b1=/mnt/broker-1 --copy b2=/mnt/broker-2")
 @copy_option
 @click.option(
     "--warehouse",

@@ -11,7 +11,9 @@ from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
-@click.command(cls=Command, extra=None)
+@click.command(
+    cls=Command, extra=None, example="/data/kafka-logs --server-properties server.properties"
+)
 @directory_options(
     click.option(
         "--server-properties",

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 _OF_TABLES = ("growth", "blocked")
 
 
-@click.command(cls=Command, reads=("segments", "log_dirs", "runs"), extra=None)
+@click.command(
+    cls=Command,
+    reads=("segments", "log_dirs", "runs"),
+    extra=None,
+    example="/data/kafka-logs --rows topics",
+)
 @directory_options(
     click.option(
         "--warehouse",

@@ -14,7 +14,11 @@ from kafka_segments.kafka.wire.moments import parse_point, parse_span
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(
+    cls=Command,
+    reads=("segments", "logs"),
+    example="--warehouse /srv/east --to-warehouse /srv/west --group billing --max-latency 5m",
+)
 @click.option("--group", required=True, help="The group that moves to the other cluster.")
 @click.option(
     "--max-latency",
@@ -37,7 +41,11 @@ def failover(**options: Any) -> None:
     run_with(_failover, options)
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(
+    cls=Command,
+    reads=("segments", "logs"),
+    example="--warehouse /srv/warehouse --at 2026-01-31T14:00:00Z",
+)
 @click.option("--at", required=True, metavar="T", help="The moment, as --time takes it.")
 @of_release
 @log_options()

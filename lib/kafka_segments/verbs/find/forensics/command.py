@@ -19,11 +19,15 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="--source /data/kafka-logs")
 @source_option
 @follow_links_option
 @click.option("--refused", is_flag=True, help="Print each batch that would be refused instead.")
-@partial(shared_options, needs_warehouse=False)
+@partial(
+    shared_options,
+    needs_warehouse=False,
+    warehouse="Taken, as by other verbs, and not used: the sources are read.",
+)
 def forensics(**options: Any) -> None:
     """Judge the timestamps of every topic, partition and producer, from batch headers.
 

@@ -59,7 +59,7 @@ def internals() -> None:
     """
 
 
-@internals.command(cls=Command)
+@internals.command(cls=Command, example="--source /data/kafka-logs --warehouse /srv/warehouse")
 @optional_source_option
 @click.option("--topic", "topics", multiple=True, help="Only this internal topic; repeatable.")
 @click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
@@ -142,7 +142,7 @@ def _read(
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
-@internals.command(cls=Command, reads=_METADATA)
+@internals.command(cls=Command, reads=_METADATA, example="--warehouse /srv/warehouse --since -2d")
 @click.option(
     "--since",
     metavar="T",

@@ -17,7 +17,9 @@ from kafka_segments.verbs.find.search.command_options import log_options, of_rel
 _MINUTE_MS = 60_000
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(
+    cls=Command, reads=("segments", "logs"), example="--warehouse /srv/warehouse --group billing"
+)
 @click.option(
     "--at",
     metavar="T",

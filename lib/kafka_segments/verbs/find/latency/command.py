@@ -11,7 +11,9 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.find.search.command_options import log_options
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(
+    cls=Command, reads=("segments", "logs"), example="--warehouse /srv/warehouse --topic orders"
+)
 @log_options()
 def latency(**options: Any) -> None:
     """Measure LAT - CT, append time less create time, by topic and hour.

@@ -13,7 +13,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
-@click.command(cls=Command, extra=None)
+@click.command(cls=Command, extra=None, example="/data/kafka-logs --topic orders --key customer-7")
 @directory_options(
     click.option("--topic", "topics", multiple=True, help="Of this topic alone; repeatable."),
     click.option(

@@ -36,7 +36,10 @@ def search() -> None:
     """
 
 
-@search.command(reads=("segments", "logs"))
+@search.command(
+    reads=("segments", "logs"),
+    example="--warehouse /srv/warehouse --topic orders --time 2026-01-31T14:00:00Z",
+)
 @click.option(
     "--time",
     "times",
@@ -74,7 +77,9 @@ def offsets(**options: Any) -> None:
     run_with(_offsets, options)
 
 
-@search.command(reads=("segments", "logs"))
+@search.command(
+    reads=("segments", "logs"), example="--warehouse /srv/warehouse --topic orders --last 2h"
+)
 @click.option("--last", required=True, metavar="SPAN", help="How far back: 90m, 6h, 3d, 2w.")
 @of_release
 @log_options(RESET_OFFSETS)

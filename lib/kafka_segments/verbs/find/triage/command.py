@@ -10,7 +10,7 @@ from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
-@click.command(cls=Command, extra=None)
+@click.command(cls=Command, extra=None, example="/data/kafka-logs")
 @directory_options(
     click.option(
         "--check",

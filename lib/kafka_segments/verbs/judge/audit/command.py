@@ -24,7 +24,7 @@ from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="--source /data/kafka-logs")
 @source_option
 @follow_links_option
 @kafka_version_option("The release whose broker would start on these files")

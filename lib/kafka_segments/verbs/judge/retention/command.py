@@ -33,7 +33,10 @@ def retention() -> None:
     """
 
 
-@retention.command(reads=("segments", "logs"))
+@retention.command(
+    reads=("segments", "logs"),
+    example="--warehouse /srv/warehouse --what-if retention_ms=86400000,604800000",
+)
 @click.option(
     "--what-if",
     "what_if",
@@ -52,7 +55,7 @@ def decide(**options: Any) -> None:
     run_with(_decide, options)
 
 
-@retention.command(reads=("segments", "logs"))
+@retention.command(reads=("segments", "logs"), example="orders-0 --warehouse /srv/warehouse")
 @click.argument("log", metavar="TOPIC-PARTITION")
 @decision_options
 def explain(**options: Any) -> None:

@@ -9,6 +9,7 @@ import click
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.console.options import (
+    BUILT_TABLES,
     kafka_version_option,
     load_settings,
     shared_options,
@@ -62,7 +63,7 @@ def config_file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that every retention decision takes."""
     of_release = kafka_version_option("The release whose rules hold, 0.8 or later")
-    command = of_release(shared_options(command))
+    command = of_release(shared_options(command, warehouse=BUILT_TABLES))
     command = click.option(
         "--remote-offsets",
         type=_FILE,

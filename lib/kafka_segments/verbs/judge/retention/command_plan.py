@@ -40,7 +40,11 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(
+    cls=Command,
+    reads=("segments", "logs"),
+    example="--warehouse /srv/warehouse --set retention_ms=604800000",
+)
 @click.option(
     "--digests",
     "has_digests",
@@ -57,7 +61,11 @@ def plan(**options: Any) -> None:
     run_with(_plan, options)
 
 
-@click.command(cls=Command, reads=("retention_plans",))
+@click.command(
+    cls=Command,
+    reads=("retention_plans",),
+    example="--warehouse /srv/warehouse --plan PLAN_ID --set-aside /srv/set-aside",
+)
 @_plan_options
 def apply(**options: Any) -> None:
     """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
@@ -69,7 +77,9 @@ def apply(**options: Any) -> None:
     run_with(partial(_move, "run_apply"), options)
 
 
-@click.command(cls=Command, reads=("retention_plans",))
+@click.command(
+    cls=Command, reads=("retention_plans",), example="--warehouse /srv/warehouse --plan PLAN_ID"
+)
 @_plan_options
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""

@@ -1,5 +1,6 @@
 """``roll``: which active segments roll, and what other settings would have given."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import click
 
 from kafka_segments.console.as_built import tell_as_built
 from kafka_segments.console.options import (
+    BUILT_TABLES,
     ExitStatus,
     kafka_version_option,
     load_settings,
@@ -21,7 +23,11 @@ from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 
 
-@click.command(cls=Command, reads=("segments", "logs"))
+@click.command(
+    cls=Command,
+    reads=("segments", "logs"),
+    example="--warehouse /srv/warehouse --what-if segment_bytes=104857600",
+)
 @kafka_version_option("Whose rules hold")
 @click.option(
     "--rule",
@@ -60,7 +66,7 @@ from kafka_segments.verbs.judge.retention.command_options import config_file_opt
     " values with commas and several keys make a grid. Repeatable.",
 )
 @config_file_options
-@shared_options
+@partial(shared_options, warehouse=BUILT_TABLES)
 def roll(**options: Any) -> None:
     """Decide which active segments the next append rolls, why, and when the others roll.
 

@@ -18,7 +18,12 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
-@click.command(cls=Command, reads=("segments", "runs"), extra="report")
+@click.command(
+    cls=Command,
+    reads=("segments", "runs"),
+    extra="report",
+    example="--warehouse /srv/warehouse --out report.html",
+)
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
 @click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
 @click.option(

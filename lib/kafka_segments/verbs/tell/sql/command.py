@@ -19,7 +19,11 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
 
-@click.command(cls=Command, reads=(ANY_TABLE,))
+@click.command(
+    cls=Command,
+    reads=(ANY_TABLE,),
+    example="'SELECT topic, count(*) FROM segments GROUP BY 1' --warehouse /srv/warehouse",
+)
 @click.argument("query")
 @click.option(
     "--warehouse",

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.options import (
+    BUILT_TABLES,
     ExitStatus,
     load_settings,
     run_with,
@@ -23,7 +25,12 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 _SEVERITIES = ("fatal", "warning", "info")
 
 
-@click.command(cls=Command, reads=("segments", "logs"), extra="validate")
+@click.command(
+    cls=Command,
+    reads=("segments", "logs"),
+    extra="validate",
+    example="--warehouse /srv/warehouse --docs-dir /srv/data-docs",
+)
 @click.option(
     "--docs-dir",
     metavar="DIR",
@@ -36,7 +43,7 @@ _SEVERITIES = ("fatal", "warning", "info")
     show_default=True,
     help="Least severity of a failed expectation that gives exit status 1.",
 )
-@shared_options
+@partial(shared_options, warehouse=BUILT_TABLES)
 def validate(**options: Any) -> None:
     """Hold every table against what is expected of it.
 

@@ -26,7 +26,7 @@ _apply_options = with_options(
 )
 
 
-@click.command(cls=Command, extra=None)
+@click.command(cls=Command, extra=None, example="/srv/kit --execute")
 @_apply_options
 @click.option(
     "--by-digest",
@@ -44,7 +44,7 @@ def apply(**options: Any) -> None:
     run_with(partial(_apply, is_back=False), options)
 
 
-@click.command(cls=Command, extra=None)
+@click.command(cls=Command, extra=None, example="/srv/kit --execute")
 @_apply_options
 def rollback(**options: Any) -> None:
     """Put back what `recovery apply` changed: the recovery points first, then every file.

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from kafka_segments.verbs.change.recovery.forecast.run import Forecast, ForecastOptions
 
 
-@click.command(cls=Command, reads=("segments", "logs", "log_dirs"), extra=None)
+@click.command(
+    cls=Command,
+    reads=("segments", "logs", "log_dirs"),
+    extra=None,
+    example="--source /data/kafka-logs --killed",
+)
 @optional_source_option
 @click.option(
     "--warehouse",

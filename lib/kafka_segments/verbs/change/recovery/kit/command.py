@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NEVER_MS = 2**63 - 1
 
 
-@click.command(cls=Command, extra=None)
+@click.command(cls=Command, extra=None, example="--source /data/kafka-logs --out /srv/kit")
 @source_option
 @click.option("--out", required=True, metavar="DIR", help="A new folder for the kit.")
 @click.option(

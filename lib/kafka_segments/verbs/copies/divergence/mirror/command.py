@@ -34,7 +34,7 @@ def _side(option: str, name: str, what: str) -> Callable[[Options], Options]:
     )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="--source /mnt/east --mirror /mnt/west")
 @_side("--source", "sources", "Where the logs lie that are mirrored")
 @_side("--mirror", "mirrors", "Where the mirrored logs lie")
 @click.option(

@@ -23,7 +23,10 @@ from kafka_segments.verbs.copies.divergence.policy_options import history_option
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    example="--copy b1=/mnt/broker-1 --copy b2=/mnt/broker-2 --log orders-0 --out /srv/repaired",
+)
 @copy_option
 @click.option(
     "--out",

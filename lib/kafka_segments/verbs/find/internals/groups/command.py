@@ -19,7 +19,9 @@ from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record
 from kafka_segments.kafka.broker_rules.versions import parse_version
 
 
-@click.command(cls=Command, reads=("internal_records",))
+@click.command(
+    cls=Command, reads=("internal_records",), example="--warehouse /srv/warehouse --group billing"
+)
 @with_options(
     click.option(
         "--warehouse",

@@ -24,7 +24,7 @@ GRACE_MS = 3_600_000
 CHECKS = ("names", "manifests", "headers")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="--warehouse /srv/warehouse")
 @click.option(
     "--source",
     "sources",

@@ -11,7 +11,11 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.find.search.command_options import log_options
 
 
-@click.command(cls=Command, reads=("segments", "logs", "internal_records"))
+@click.command(
+    cls=Command,
+    reads=("segments", "logs", "internal_records"),
+    example="--warehouse /srv/warehouse",
+)
 @log_options()
 def transactions(**options: Any) -> None:
     """Say which transactions are open, since when, and whether anything will end them.
