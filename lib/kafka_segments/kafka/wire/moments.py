@@ -29,6 +29,8 @@ _MS = {
 _SPAN = re.compile(r"([0-9]{1,15})(ms|s|m|h|d|w)", re.ASCII)
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MAX_INT64 = 2**63 - 1
+_YEAR_2000_MS, _YEAR_2100_MS = 946_684_800_000, 4_102_444_800_000
+_OTHER_UNITS = (("seconds", 1000, 1), ("microseconds", 1, 1000), ("nanoseconds", 1, 1_000_000))
 END_OF_TIME_MS = 253_402_300_799_999
 """The end of the year 9999: Spark's and Python's timestamps hold no later moment."""
 
@@ -105,8 +107,26 @@ def parse_point(option: str, text: str, *, now_ms: int) -> int:
     """
     moment_ms = parse_moment(text, now_ms=now_ms)
     if not 0 <= moment_ms <= END_OF_TIME_MS:
-        raise UsageError(f"{option} {text}: a moment up to the year 9999 expected, not a name")
+        likely = likely_unit(text)
+        told = f"; were it {likely[0]}, it would be {option} {likely[1]}" if likely else ""
+        raise UsageError(
+            f"{option} {text}: a moment up to the year 9999 expected, not a name{told}"
+        )
     return moment_ms
+
+
+def likely_unit(text: str) -> tuple[str, int] | None:
+    """Return the unit of a number that as ms lies near 1970 or far beyond, and the ms that it is.
+
+    None: it is no number, or none of the units makes it a moment of the years 2000 to 2100.
+    """
+    if not re.fullmatch("[0-9]{9,19}", text, re.ASCII):
+        return None
+    for unit, multiplied, divided in _OTHER_UNITS:
+        meant_ms = int(text) * multiplied // divided
+        if _YEAR_2000_MS <= meant_ms < _YEAR_2100_MS:
+            return unit, meant_ms
+    return None
 
 
 def _not_before_1970(text: str, moment_ms: int) -> int:

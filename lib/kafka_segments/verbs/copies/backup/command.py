@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Group, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.kafka.wire.moments import parse_point
 from kafka_segments.verbs.copies.divergence.command import (
     HEADERS,
     RECORDS,
@@ -99,7 +99,7 @@ def _verify(
             now_ms=now_ms,
         ),
     )
-    moment_ms = None if moment is None else parse_point("--moment", moment, now_ms=now_ms)
+    moment_ms = None if moment is None else given_point("--moment", moment, now_ms=now_ms)
     dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("backup", warehouse=asked.warehouse) as verb:
         verified = run_backup(

@@ -4,13 +4,14 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
-from kafka_segments.kafka.wire.moments import parse_point, parse_span
+from kafka_segments.kafka.wire.moments import parse_span
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
 
 
@@ -118,7 +119,7 @@ def _restore(
     asked = RestoreOptions(
         warehouse=absolute_uri(warehouse),
         choice=chosen_logs(absolute_uri(warehouse), **choice),
-        at_ms=parse_point("--at", at, now_ms=now_ms),
+        at_ms=given_point("--at", at, now_ms=now_ms),
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )

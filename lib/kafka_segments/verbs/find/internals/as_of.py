@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from kafka_segments.kafka.wire.moments import moment_text, parse_point
+from kafka_segments.console.moments import given_point
+from kafka_segments.kafka.wire.moments import moment_text
 
 _MAX_INT64 = 2**63 - 1
 
@@ -26,4 +27,4 @@ def parse_as_of(text: str, *, now_ms: int) -> AsOf:
     """
     if text.isascii() and text.isdigit() and int(text) <= _MAX_INT64:
         return AsOf(offset=int(text))
-    return AsOf(ms=parse_point("--at", text, now_ms=now_ms))
+    return AsOf(ms=given_point("--at", text, now_ms=now_ms))

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.early import require_tables
+from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import (
     ExitStatus,
     follow_links_option,
@@ -21,7 +22,6 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.kafka.wire.moments import parse_point
 from kafka_segments.verbs.find.internals.as_of import parse_as_of
 from kafka_segments.verbs.find.internals.groups.command import groups
 from kafka_segments.verbs.find.internals.tier.command import tier
@@ -167,7 +167,7 @@ def _changed(
     from kafka_segments.verbs.find.internals.run_metadata import ChangesOptions, run_changed  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
-    since_ms = None if since is None else parse_point("--since", since, now_ms=now_ms)
+    since_ms = None if since is None else given_point("--since", since, now_ms=now_ms)
     with verb_session("internals changed", warehouse=root) as verb:
         print_changes(run_changed(verb.spark, ChangesOptions(root, since_ms, cluster)), output)
     return ExitStatus.DONE

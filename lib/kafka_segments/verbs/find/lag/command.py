@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
-from kafka_segments.kafka.wire.moments import parse_point
 from kafka_segments.verbs.find.lag.offsets_there import refuse_without_offsets
 from kafka_segments.verbs.find.search.command_options import log_options, of_release
 
@@ -117,7 +117,7 @@ def _lag(
         raise UsageError("--offsets-retention-minutes is for --explain")
     root = absolute_uri(warehouse)
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    at_ms = None if at is None else parse_point("--at", at, now_ms=now_ms)
+    at_ms = None if at is None else given_point("--at", at, now_ms=now_ms)
     if not is_share:
         refuse_without_offsets(root, cluster=choice["cluster"])
     from kafka_segments.verbs.find.lag.report import print_lag, print_share_lag  # noqa: PLC0415

@@ -135,10 +135,11 @@ def _offsets(text: str) -> tuple[int, int]:
 
 
 def _times(text: str, now_ms: int) -> tuple[int, int]:
-    from kafka_segments.kafka.wire.moments import parse_point  # noqa: PLC0415
 
     first, separator, last = text.partition("..")
     if not separator:
         raise UsageError(f"--time {text}: FROM..TO expected")
-    low, high = (parse_point("--time", one, now_ms=now_ms) for one in (first, last))
+    from kafka_segments.console.moments import given_point  # noqa: PLC0415
+
+    low, high = (given_point("--time", one, now_ms=now_ms) for one in (first, last))
     return low, high

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.moments import given_moment
 from kafka_segments.console.options import (
     ExitStatus,
     run_with,
@@ -15,7 +16,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
-from kafka_segments.kafka.wire.moments import parse_moment, parse_span
+from kafka_segments.kafka.wire.moments import parse_span
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
 
 _READ_COMMITTED = "read_committed"
@@ -119,7 +120,7 @@ def _offsets(
     warehouse: str,
     **choice: Any,
 ) -> int:
-    moments = tuple((text, parse_moment(text, now_ms=now_ms)) for text in times)
+    moments = tuple((text, given_moment("--time", text, now_ms=now_ms)) for text in times)
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
     _refuse_contradictions(moments, questions, output)
     is_checkpointed = high_watermark == "checkpoint"
