@@ -9,6 +9,8 @@ from support.kafka.kafka_referee import KAFKA_JARS, QUIET
 
 _TOOLS = {
     "kafka-broker-api-versions.sh": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
