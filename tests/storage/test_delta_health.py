@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from kafka_segments.engine.tables.catalog import RETENTION_PLANS
 from kafka_segments.engine.tables.delta import Warehouse
@@ -125,6 +127,23 @@ def test_what_is_missing_or_cut_is_found_where_a_verb_has_failed(
 
     assert found is not None
     assert (found.file, found.why) == (harmed, why)
+
+
+def test_a_file_that_is_spoilt_in_its_middle_is_found_where_the_failure_names_it(
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "warehouse" / "segments"
+    write_deltalake(str(table), pa.table({"offset": list(range(99))}))
+    (file,) = table.glob("*.parquet")
+    data = file.read_bytes()
+    file.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
+
+    found = first_broken(str(table.parent), f"Encountered error while reading file {file}.")
+
+    assert found is not None and found.file == file.name
+    assert found.why.startswith("is spoilt: ")
+    assert found.text.endswith(f"Move {table} away: `kafka-segments build --full` makes it anew")
+    assert first_broken(str(table.parent), "another failure") is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Rows of Delta tables read without Spark, held against what another engine reads."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.storage.delta_rows import (
     file_totals,
     is_opened_in_place,
@@ -132,6 +134,22 @@ def test_a_file_that_is_gone_is_left_to_spark(table: str) -> None:
     Path(unquote(DeltaTable(table).file_uris()[0])).unlink()
 
     assert _rows(table) is None
+
+
+def test_a_file_that_is_another_one_gives_no_rows(table: str) -> None:
+    more, fewer = (Path(unquote(uri)) for uri in DeltaTable(table).file_uris()[1:])
+    shutil.copy(min(more, fewer, key=_bytes), max(more, fewer, key=_bytes))
+
+    for read in (
+        lambda: _rows(table),
+        lambda: read_small_files(table, most_bytes=LARGE, most_files=9, most_rows=99),
+    ):
+        with pytest.raises(BrokenTableError, match=r"has \d+ bytes, its commit says \d+\. "):
+            read()
+
+
+def _bytes(file: Path) -> int:
+    return file.stat().st_size
 
 
 @pytest.mark.parametrize("name", ["a%20b", "a[1]", "a\\b", "a\nb", "a|*{}"])

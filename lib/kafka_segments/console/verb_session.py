@@ -79,7 +79,7 @@ def verb_session(
         except KafkaSegmentsError:
             raise
         except Exception as error:
-            broken = None if warehouse is None else first_broken(warehouse)
+            broken = None if warehouse is None else first_broken(warehouse, str(error))
             if broken is None:
                 raise
             raise BrokenTableError(broken.text) from error

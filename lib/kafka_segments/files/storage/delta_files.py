@@ -15,21 +15,22 @@ from kafka_segments.files.storage.delta_log import (
     log_of,
     read_actions,
 )
-from kafka_segments.files.storage.files import Place, place
+from kafka_segments.files.storage.files import Place, first_line, place
 from kafka_segments.files.storage.local_folder import FileEntry
 
 _MAGIC = b"PAR1"
 
 
-def broken_data(table: str, entries: list[FileEntry]) -> tuple[str, str] | None:
+def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[str, str] | None:
     """Return the first data file of a table that is missing, cut or spoilt, and what was found.
 
     Or the last checkpoint, where it cannot be read. None: nothing was found. Of each file the size
-    is asked for and the end is read, not all that lies between.
+    is asked for and the end is read; all that lies between, too, where ``said`` names the file.
 
     Args:
         table: it lies on a disk of this machine.
         entries: what lies in its log; the commits among them are whole.
+        said: how whoever read the table failed.
 
     Raises:
         OSError: a file went meanwhile, or the disk fails.
@@ -50,21 +51,42 @@ def broken_data(table: str, entries: list[FileEntry]) -> tuple[str, str] | None:
             if action.get("remove"):
                 live.pop(action["remove"]["path"], None)
     for path, size in live.items():
-        why = _why_not_whole(place(table).child(unquote(path)), size)
+        file = place(table).child(unquote(path))
+        why = _why_not_whole(file, size)
+        if why is None and path.rpartition("/")[2] in said:
+            why = _why_unreadable(file)
         if why is not None:
             return path, why
     return None
+
+
+def why_of_other_size(found_bytes: int, size_bytes: int) -> str | None:
+    """Return in words that a data file has not the bytes that its commit says; None: it has."""
+    if found_bytes == size_bytes:
+        return None
+    return f"has {found_bytes} bytes, its commit says {size_bytes}"
 
 
 def _why_not_whole(file: Place, size: int) -> str | None:
     found = file.filesystem.get_file_info(file.path)
     if found.type != fs.FileType.File:
         return "is not there"
-    if found.size != size:
-        return f"has {found.size} bytes, its commit says {size}"
+    why = why_of_other_size(found.size, size)
+    if why is not None:
+        return why
     with file.filesystem.open_input_file(file.path) as stream:
         stream.seek(max(0, size - len(_MAGIC)))
         return None if stream.read() == _MAGIC else "is spoilt: it does not end as Parquet does"
+
+
+def _why_unreadable(file: Place) -> str | None:
+    try:
+        with file.filesystem.open_input_file(file.path) as stream:
+            for _ in parquet.ParquetFile(stream, page_checksum_verification=True).iter_batches():
+                pass
+    except (OSError, pa.ArrowException) as error:
+        return f"is spoilt: {first_line(error)}"
+    return None
 
 
 def _files_of_checkpoint(file: Place) -> Iterator[tuple[str, int]]:

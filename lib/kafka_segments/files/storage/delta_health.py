@@ -190,12 +190,12 @@ def version_if_there(table: str) -> int | None:
     return version
 
 
-def broken_file(table: str) -> Broken | None:
+def broken_file(table: str, said: str = "") -> Broken | None:
     """Return the first file of a table that is not whole: of its log, or one of its data.
 
     All commits since the last checkpoint are read. On a local disk each data file is looked for,
-    which takes its time where a table is large; a store would be asked for each.
-    None: nothing was found, or there is no table.
+    which takes its time where a table is large; a store would be asked for each. One that ``said``
+    names, how a verb failed, is read. None: nothing was found, or there is no table.
 
     Raises:
         SourceError, OSError: the log cannot be listed, or a file went meanwhile.
@@ -212,7 +212,7 @@ def broken_file(table: str) -> Broken | None:
         why = _why_no_commit(log.child(entry.name), entry)
         if why is not None:
             return Broken(table, _in_log(entry), why)
-    found_data = broken_data(table, entries) if log.store.is_local else None
+    found_data = broken_data(table, entries, said) if log.store.is_local else None
     return None if found_data is None else Broken(table, *found_data)
 
 
@@ -226,7 +226,7 @@ def _first_gap(entries: list[FileEntry], versions: list[int]) -> int | None:
     return next((n for n in range(first, max(versions, default=0)) if n not in versions), None)
 
 
-def first_broken(warehouse: str) -> Broken | None:
+def first_broken(warehouse: str, said: str = "") -> Broken | None:
     """Return the first file of a warehouse's tables that is not whole, see ``broken_file``.
 
     Tables that cannot be looked at are passed over.
@@ -238,7 +238,7 @@ def first_broken(warehouse: str) -> Broken | None:
     tables = (join_uri(warehouse, name) for name in folders if not name.startswith(("_", ".")))
     for table in tables:
         with suppress(SourceError, OSError):
-            found = broken_file(table)
+            found = broken_file(table, said)
             if found is not None:
                 return found
     return None

@@ -6,7 +6,7 @@ reader version, partitions, a log with a gap, a large table) gives None: ask Spa
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -16,14 +16,15 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 
-from kafka_segments.errors import SourceError
-from kafka_segments.files.storage.delta_health import refuse_broken_log
+from kafka_segments.errors import BrokenTableError, SourceError
+from kafka_segments.files.storage.delta_files import why_of_other_size
+from kafka_segments.files.storage.delta_health import Broken, refuse_broken_log
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     commits_since_checkpoint,
     log_of,
 )
-from kafka_segments.files.storage.files import Place, place, read_whole
+from kafka_segments.files.storage.files import place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.scratch import scratch_below, scratch_folder
 
@@ -123,14 +124,17 @@ def read_small_files(
 
     None: there is no table, it has more files, bytes or rows, its log has more bytes, or only Spark
     can tell.
+
+    Raises:
+        BrokenTableError: its log is broken, or a file has other bytes than its log says.
     """
     found = _open_plain(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
     if found is None or found.size_bytes > most_bytes or len(found.added) > most_files:
         return None
     files = []
     try:
-        for path, _ in found.added:
-            file = _rows_of(place(uri).child(unquote(path)), columns, most_rows=most_rows)
+        for path, size in found.added:
+            file = _rows_of(_DataFile(uri, path, size), columns, most_rows=most_rows)
             if file is None:
                 return None
             most_rows -= len(file)
@@ -149,10 +153,31 @@ def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int
     return None if found is None else (len(found.added), found.size_bytes)
 
 
-def _rows_of(file: Place, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:
+class _DataFile(NamedTuple):
+    """A file of the table at a URI, by the path and the bytes that its log says."""
+
+    table: str
+    path: str
+    size_bytes: int
+
+    @contextmanager
+    def opened(self) -> Iterator[parquet.ParquetFile]:
+        """Open it by itself: ``read_table`` takes it for a data set, and imports pandas for it.
+
+        Raises:
+            BrokenTableError: it has other bytes, as one of another version has other rows.
+        """
+        file = place(self.table).child(unquote(self.path))
+        with file.filesystem.open_input_file(file.path) as stream:
+            why = why_of_other_size(stream.size(), self.size_bytes)
+            if why is not None:
+                raise BrokenTableError(Broken(self.table, self.path, why).text)
+            yield parquet.ParquetFile(stream, coerce_int96_timestamp_unit=_UNIT)
+
+
+def _rows_of(file: _DataFile, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:
     """Read a file; None: it has more rows, of which a few bytes can hold many."""
-    with file.filesystem.open_input_file(file.path) as stream:
-        opened = _opened(stream)
+    with file.opened() as opened:
         if opened.metadata.num_rows > most_rows:
             return None
         there = set(opened.schema_arrow.names)
@@ -195,22 +220,24 @@ def read_small_table(
 
     ``where``: another column, and the value that it has in the rows that are wanted.
     None: there is no table, its files have more than ``most_bytes``, or only Spark can tell.
+
+    Raises:
+        BrokenTableError: its log is broken, or a file has other bytes than its log says.
     """
     found = _open_plain(uri, most_log_bytes=_MOST_LOG_BYTES)
     if found is None or found.size_bytes > most_bytes:
         return None
     try:
-        files = [place(uri).child(unquote(path)) for path, _ in found.added]
+        files = [_DataFile(uri, path, size) for path, size in found.added]
         return [row for file in files for row in _read_file(file, columns, where)]
     except _NOT_TOLD:
         return None
 
 
 def _read_file(
-    file: Place, columns: Sequence[str], where: tuple[str, Any] | None
+    file: _DataFile, columns: Sequence[str], where: tuple[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
-    with file.filesystem.open_input_file(file.path) as stream:
-        opened = _opened(stream)
+    with file.opened() as opened:
         there = set(opened.schema_arrow.names)
         wanted = [column for column in columns if column in there]
         if where is not None:
@@ -220,8 +247,3 @@ def _read_file(
     for row in rows:
         if where is None or row.pop(where[0]) == where[1]:
             yield {**row, **missing}
-
-
-def _opened(stream: pa.NativeFile) -> parquet.ParquetFile:
-    """Open a file by itself: ``read_table`` takes it for a data set, and imports pandas for it."""
-    return parquet.ParquetFile(stream, coerce_int96_timestamp_unit=_UNIT)
