@@ -258,6 +258,10 @@ def test_notes_that_are_spoilt_are_no_notes_of_a_whole_log(
     forget_version(str(table))
     note_versions(str(warehouse), ("logs", "segments"))
     assert broken_log(str(table)) == found  # other runs do not know either
+    for name in ("metadata_topics", "internal_records", "retention_plans"):
+        other = broken_log(str(warehouse / name))
+        assert other is not None
+        assert f" Move {warehouse}/_versions.json away to take tables as they are" in other.text
     forget_spoilt(str(warehouse))
     assert broken_log(str(table)) is None
 

@@ -3,7 +3,7 @@
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ HARMS: dict[str, Callable[[bytes], bytes] | None] = {
     "gone": None,
 }
 """What is done to a file's bytes; None: it is taken away."""
+MORE_HARMS = (*HARMS, "another", "folder")
+"""And: the first file of its kind in its place, or a folder."""
 _GONE = ("newest commits", "log", "folder")
 """Kinds that are taken away, more than one file."""
 
@@ -53,7 +55,13 @@ def add_checkpoints(warehouse: Path, draw: random.Random) -> None:
         DeltaTable(str(warehouse / table)).create_checkpoint()
 
 
-def draw_break(warehouse: Path, kind: str, table: str, draw: random.Random) -> Break | None:
+def draw_break(
+    warehouse: Path,
+    kind: str,
+    table: str,
+    draw: random.Random,
+    harms: Sequence[str] = tuple(HARMS),
+) -> Break | None:
     """Draw a file of a kind from a table; None: it has none."""
     files = _files(warehouse / table, kind)
     if not files:
@@ -62,15 +70,22 @@ def draw_break(warehouse: Path, kind: str, table: str, draw: random.Random) -> B
         found = tuple(files[-draw.randint(1, len(files)) :])
     else:
         found = (files[-1] if kind == "newest commit" else draw.choice(files),)
-    return Break(table, found, "gone" if kind in _GONE else draw.choice(list(HARMS)))
+    return Break(table, found, "gone" if kind in _GONE else draw.choice(harms))
 
 
-def broken_copy(warehouse: Path, copy: Path, broken: Break) -> Path:
-    """Copy a warehouse, and break the copy."""
+def broken_copy(warehouse: Path, copy: Path, broken: Break | None) -> Path:
+    """Copy a warehouse, and break the copy; None: nothing of it."""
     shutil.copytree(warehouse, copy)
+    if broken is None:
+        return copy
     for name in broken.files:
-        file, harm = copy / broken.table / name, HARMS[broken.harm]
-        if harm is not None:
+        file, harm = copy / broken.table / name, HARMS.get(broken.harm)
+        if broken.harm == "folder":
+            file.unlink()
+            file.mkdir()
+        elif broken.harm == "another":
+            file.write_bytes(min(file.parent.glob(f"*{file.suffix}")).read_bytes())
+        elif harm is not None:
             file.write_bytes(harm(file.read_bytes()))
         elif file.is_dir():
             shutil.rmtree(file)

@@ -78,13 +78,15 @@ class Broken(NamedTuple):
             return "`kafka-segments build` reads all again and makes the table whole"
         if self.name in OF_BUILD:
             return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
+        notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
+        if self.file.endswith(NOTES):
+            return f"Move {notes} away to take tables as they are, last runs may be missing"
         if self.name == _RECORDS or self.name.startswith("metadata_"):
             too = "" if self.name == _RECORDS else f" and {_RECORDS} beside it"
             return (
                 f"Move {self.table}{too} away: `kafka-segments internals read` of the disks of its"
                 " clusters makes what they held anew"
             )
-        notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
         if self.is_newest:
             return (
                 f"Move that file away, and with it the .crc files of its name and {notes}: the"

@@ -100,7 +100,7 @@ def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
     asked = _asked(**options)
     if not dry_run:
         require_writable(asked.warehouse)
-    with verb_session("migrate plan", has_few=False) as verb:
+    with verb_session("migrate plan", warehouse=asked.warehouse, has_few=False) as verb:
         made, planned = run_plan(verb.spark, asked, verb.caches, verb.work.reads, dry_run=dry_run)
         refused = print_plan(made, planned, output, dry_run=dry_run)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE

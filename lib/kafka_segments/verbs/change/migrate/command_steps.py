@@ -136,7 +136,7 @@ def _step(
     from kafka_segments.verbs.change.migrate.report_steps import print_steps  # noqa: PLC0415
 
     asked = run_steps.StepOptions(root, plan_id, now_ms, **options)
-    with verb_session(f"migrate {step}", has_few=False) as verb:
+    with verb_session(f"migrate {step}", warehouse=root, has_few=False) as verb:
         steps = getattr(run_steps, f"run_{step}")(verb.spark, asked, verb.work.reads)
         counts = print_steps(steps, output)
     return exit_status(counts)

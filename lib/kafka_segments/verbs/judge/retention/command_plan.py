@@ -126,7 +126,7 @@ def _move(
     from kafka_segments.verbs.judge.retention.report_plan import print_moves  # noqa: PLC0415
 
     asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
-    with verb_session("retention", has_few=False) as verb:
+    with verb_session("retention", warehouse=root, has_few=False) as verb:
         moves = getattr(steps, run_step)(verb.spark, asked)
         refused = print_moves(moves, output, execute=execute)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE
