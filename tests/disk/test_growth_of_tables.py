@@ -239,3 +239,14 @@ def test_without_tables_nothing_is_told_of_them(
 
     assert (done.exit_code, len(done.output.splitlines())) == (2, 1)
     assert told in done.output
+
+
+def test_of_a_full_disk_no_moment_is_told_when_it_will_be() -> None:
+    space = DiskSpace(device=1, total_bytes=1000, used_bytes=1000, free_bytes=0)
+    one = DirUse("/d", space, LockState(False), None)
+    days = [DayGrowth("/d", "t", FROM_MS + k * DAY_MS, 10, 0) for k in range(7)]
+    grown = TableGrowth("wh", {"/d": END_MS}, {}, FROM_MS, days, [], None)
+
+    assert list(full_told(DiskUse(dirs=[one]), one, grown)) == [
+        "10 bytes to 10 bytes a day that are still here"
+    ]

@@ -254,10 +254,11 @@ def pace_told(use: DiskUse, one: DirUse) -> Iterator[str]:
             continue
         until = f"in {duration(soonest)}" if latest is None else _between(soonest, latest)
         at_soonest = " at the soonest" if latest is None else ""
-        yield (
-            f"the last {name} wrote {_range(growth)} that are still here, by the times of files;"
-            f" at that pace, with nothing deleted, the disk is full {until}{at_soonest}"
+        written = (
+            f"the last {name} wrote {_range(growth)} that are still here, by the times of files"
         )
+        when = f"; at that pace, with nothing deleted, the disk is full {until}{at_soonest}"
+        yield written + when if one.space.free_bytes else written
 
 
 def _between(soonest: int | None, latest: int | None) -> str:

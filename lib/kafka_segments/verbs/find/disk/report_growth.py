@@ -86,10 +86,9 @@ def full_told(use: DiskUse, one: DirUse, grown: TableGrowth) -> Iterator[str]:
     free, week = one.space.free_bytes, Growth(sum(by_day), sum(by_day))
     bounds = full_in_ms(free, Growth(min(by_day), max(by_day)), span_ms=DAY_MS)
     mean, _ = full_in_ms(free, week, span_ms=DAYS * DAY_MS)
-    yield (
-        f"{size_text(min(by_day))} to {size_text(max(by_day))} a day that are still here: the disk"
-        f" is full in {_between(*bounds)}, {_span(mean)} at the mean pace, with nothing deleted"
-    )
+    written = f"{size_text(min(by_day))} to {size_text(max(by_day))} a day that are still here"
+    when = f": the disk is full in {_between(*bounds)}, {_span(mean)} at the mean pace"
+    yield f"{written}{when}, with nothing deleted" if free else written
 
 
 def _between(soonest: int | None, latest: int | None) -> str:
