@@ -37,13 +37,12 @@ def tell_as_built(
 
 
 def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
-    if now_ms < oldest_ms:
-        builds = "a build" if newest_ms == oldest_ms else "builds"
-        return f"decided from {builds} after the moment asked for, of {utc(oldest_ms)} UTC on"
-    age = f"{duration(now_ms - oldest_ms)} before: what changed since does not count"
+    when = "after the moment asked for"
+    if now_ms >= oldest_ms:
+        when = f"{duration(now_ms - oldest_ms)} before: what changed since does not count"
     if newest_ms == oldest_ms:
-        return f"decided from the build of {utc(oldest_ms)} UTC, {age}"
-    return f"decided from builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC, the oldest {age}"
+        return f"decided from the build of {utc(oldest_ms)} UTC, {when}"
+    return f"decided from builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC, the oldest {when}"
 
 
 def _cut(found: "AsBuilt") -> str:
