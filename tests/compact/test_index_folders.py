@@ -98,12 +98,12 @@ def test_a_disk_whose_name_ends_in_a_number_is_no_partitions_folder(tmp_path: Pa
     [
         ("t-0", False, [], True),
         ("t-0", False, ["0.index"], True),
-        ("t-0", True, ["0.log"], True),
+        ("t-0", True, [f"{0:020d}.log"], True),
         ("t-0", True, ["0.index"], False),
         ("t-0.0123456789abcdef0123456789abcdef-future", False, [], True),
-        ("t-0.0123456789abcdef0123456789abcdef-delete", False, ["0.log"], False),
-        ("t-0.0123456789abcdef0123456789abcdef-stray", False, ["0.log"], False),
-        ("logs", False, ["0.log"], False),
+        ("t-0.0123456789abcdef0123456789abcdef-delete", False, [f"{0:020d}.log"], False),
+        ("t-0.0123456789abcdef0123456789abcdef-stray", False, [f"{0:020d}.log"], False),
+        ("logs", False, [f"{0:020d}.log"], False),
     ],
 )
 def test_the_folder_of_a_partition_that_stays_is_compacted(

@@ -13,6 +13,7 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.replicas import cut_short
 from kafka_segments.files.storage.uris import lies_in
 
+_NAMED = ("topic", "partition", "log_dir", "cut_short")
 _MOST_NAMED = 3
 
 
@@ -55,12 +56,12 @@ def read_as_built(tables: Warehouse, log: tuple[str, int] | None = None) -> AsBu
     last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
     ends = there.groupBy(*LOG_KEYS).agg(last)
     cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())
-    named = cut.select("topic", "partition", "log_dir", "cut_short")
+    named = cut.select(*_NAMED)
     found = collect_together(
         {
             "builds": last_builds(tables),
             "count": cut.agg(F.count("*")),
-            "named": named.orderBy(*named.columns).limit(_MOST_NAMED),
+            "named": named.orderBy(*_NAMED).limit(_MOST_NAMED),
         }
     )
     moments = _built_ms(found["builds"])
