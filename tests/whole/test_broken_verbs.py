@@ -86,7 +86,9 @@ def wrong_answers(asked: Asked, verb: str, kinds: Iterable[str]) -> list[tuple[B
             continue
         said = asked.ask(verb, broken)
         is_named = said.status == 2 and NAMED.search(said.err) is not None
-        if not is_named and _answered(said) != _answered(sound):
+        is_mended = said.status == 1 and f"table {broken.table}: " in said.err  # by a build
+        expected = (1 if is_mended else sound.status, _answered(sound)[1])
+        if not is_named and _answered(said) != expected:
             wrong.append((broken, said))
     return wrong
 
