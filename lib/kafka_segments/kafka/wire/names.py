@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafka_segments.kafka.wire.checkpoints import OF_LOG_DIR
+
 LOG_SUFFIX = ".log"
 METADATA_TOPIC = "__cluster_metadata"
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -97,9 +99,12 @@ def is_of_partition(*, has_folders: bool, files: Iterable[str]) -> bool:
     """Tell whether a folder that is named like a partition's is one, by what lies in it.
 
     A disk may be named like that as well, ``node-1``: it has folders, and no segments beside them,
-    whatever programs log there.
+    whatever programs log there; or a broker's own files.
     """
-    return not has_folders or any(_is_of_segment(name) for name in files)
+    if not has_folders:
+        return True
+    names = list(files)
+    return OF_LOG_DIR.isdisjoint(names) and any(map(_is_of_segment, names))
 
 
 def _is_of_segment(name: str) -> bool:
