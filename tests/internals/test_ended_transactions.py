@@ -2,8 +2,6 @@
 
 import json
 import struct
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from support.kafka.kafka_clients import (
     send,
 )
 from support.kafka.kafka_tools import KafkaTools
+from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -67,13 +66,6 @@ def _last_stable_offset(bootstrap: str) -> int:
     return found[TOPIC, 0, LATEST][0]
 
 
-def _wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"still not: {what}"
-        time.sleep(0.3)
-
-
 @pytest.mark.long
 def test_the_command_that_is_printed_ends_a_hanging_transaction(
     spark: SparkSession, tmp_path: Path
@@ -109,7 +101,7 @@ def test_the_command_that_is_printed_ends_a_hanging_transaction(
         tools.run(command.replace("HOST:PORT", broker.bootstrap))
 
         end = len(BEFORE + OPEN + BEHIND) + 1  # the marker
-        _wait_until(lambda: _last_stable_offset(broker.bootstrap) == end, "nothing is held back")
+        wait_until(lambda: _last_stable_offset(broker.bootstrap) == end, "nothing is held back")
         assert [message.value() for message in read(reader, len(BEHIND))] == BEHIND
         reader.close()
         broker.stop_broker()

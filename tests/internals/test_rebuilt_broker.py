@@ -3,7 +3,6 @@
 import json
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from kafka_segments.cli import cli
 from support.house.doc_blocks import DOCS, blocks
 from support.kafka.kafka_broker import KafkaBroker
 from support.kafka.kafka_clients import Sent, admin_client, create, list_offsets, producer, send
+from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -52,13 +52,6 @@ TIERED = {
     "local_retention_ms": "500",
     "retention_ms": "-1",
 }
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"still not: {what}"
-        time.sleep(0.3)
 
 
 def run(*arguments: object, findings: bool = False) -> Any:

@@ -1,7 +1,6 @@
 """Where offsets went that a real broker expired, deleted, or deleted with their topic or group."""
 
 import time
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from kafka_segments.verbs.find.lag.group_records import Record, put_in_order
 from support.kafka.kafka_broker import KafkaBroker
 from support.kafka.kafka_clients import Sent, create, producer, send
 from support.kafka.kafka_referee import RefereeError
+from support.kafka.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -63,13 +63,6 @@ def _commit(broker: Broker, group: str, **offsets: int) -> None:
     broker.change("commit", group=group, offsets=named)
 
 
-def _wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"still not: {what}"
-        time.sleep(1)
-
-
 def _live(broker: Broker) -> tuple[dict[Key, int], int]:
     """Let offsets go in all ways; give what Admin answers then, and when the topic went."""
     create(broker.bootstrap, {"kept": 2, "gone": 1})
@@ -87,7 +80,12 @@ def _live(broker: Broker) -> tuple[dict[Key, int], int]:
     broker.change("delete_topics", topics=["gone"])
     time.sleep(20)
     _commit(broker, "classic", kept_0=5)  # the group stays empty: it goes with the others
-    _wait_until(lambda: _have_expired(broker), "all but those that are read have expired")
+    wait_until(
+        lambda: _have_expired(broker),
+        "all but those that are read have expired",
+        patience_seconds=PATIENCE_SECONDS,
+        step=1,
+    )
     _commit(broker, "fresh", kept_0=6)
     return broker.offsets(), deleted_ms
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.house.runbook import PAGE, Operator, sections, without_chance
+from support.house.tutorial import with_outputs
 from support.kafka.disasters import DISASTERS
 
 PAGE_TEXT = PAGE.read_text("utf-8")
@@ -30,13 +31,8 @@ def test_the_commands_of_a_section_lead_out_of_its_disaster(title: str, tmp_path
 
     if "REWRITE_RUNBOOK" in os.environ:
         page = PAGE.read_text("utf-8")
-        at = page.index(f"## {title}\n")
-        for old, new in zip(shown, printed, strict=True):
-            before = f"$ {old.command}{old.output}"
-            at = page.index(before, at)
-            page = f"{page[:at]}$ {new.command}{new.output}{page[at + len(before) :]}"
-            at += 1
-        PAGE.write_text(page, "utf-8")
+        begin = page.index(f"## {title}\n")
+        PAGE.write_text(with_outputs(page, shown, printed, begin=begin), "utf-8")
         return
     for old, new in zip(shown, printed, strict=True):
         assert without_chance(new.output) == without_chance(old.output), old.command

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.house.tutorial import PAGE, ROOT, Step, run_step, steps
+from support.house.tutorial import PAGE, ROOT, Step, run_step, steps, with_outputs
 
 PAGE_TEXT = PAGE.read_text("utf-8")
 
@@ -27,13 +27,7 @@ def test_the_commands_of_the_tutorial_print_what_the_page_shows(
     printed = [Step(step.command, run_step(step.command, folder)) for step in shown]
 
     if "REWRITE_TUTORIAL" in os.environ:
-        page, at = PAGE_TEXT, 0
-        for old, new in zip(shown, printed, strict=True):
-            before = f"$ {old.command}{old.output}"
-            at = page.index(before, at)
-            page = f"{page[:at]}$ {new.command}{new.output}{page[at + len(before) :]}"
-            at += 1
-        PAGE.write_text(page, "utf-8")
+        PAGE.write_text(with_outputs(PAGE_TEXT, shown, printed), "utf-8")
         return
     assert printed == shown
 

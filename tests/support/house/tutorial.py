@@ -39,6 +39,17 @@ def steps(page: str) -> list[Step]:
     return found
 
 
+def with_outputs(page: str, shown: list[Step], printed: list[Step], *, begin: int = 0) -> str:
+    """Return a page with what a run printed in place of what it shows, from a place on."""
+    at = begin
+    for old, new in zip(shown, printed, strict=True):
+        before = f"$ {old.command}{old.output}"
+        at = page.index(before, at)
+        page = f"{page[:at]}$ {new.command}{new.output}{page[at + len(before) :]}"
+        at += 1
+    return page
+
+
 def run_step(command: str, folder: Path) -> str:
     """Run one command in a folder, which is the working folder; return what is printed.
 

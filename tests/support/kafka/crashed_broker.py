@@ -119,8 +119,8 @@ def damage(log_dir: Path) -> None:
     with _logs(log_dir, "zeros")[-1].open("ab") as stream:
         stream.write(bytes(PAGE))
     end = (last := _logs(log_dir, "lost")[-1]).stat().st_size
-    _lose(last, (end - 1) // PAGE * PAGE, end)
-    _lose(_logs(log_dir, "hole")[2], 100 * PAGE, 101 * PAGE)
+    lose(last, (end - 1) // PAGE * PAGE, end)
+    lose(_logs(log_dir, "hole")[2], 100 * PAGE, 101 * PAGE)
     middle = _logs(log_dir, "flipped")[2]
     data = bytearray(middle.read_bytes())
     data[len(data) // 2] ^= 1
@@ -129,7 +129,7 @@ def damage(log_dir: Path) -> None:
         snapshot.unlink()
 
 
-def _lose(log: Path, first: int, end: int) -> None:
+def lose(log: Path, first: int, end: int) -> None:
     """Leave zeros in place of bytes, as of a page that was not written."""
     with log.open("r+b") as stream:
         stream.seek(first)

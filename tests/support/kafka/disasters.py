@@ -10,9 +10,11 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
+from support.kafka.crashed_broker import lose
 from support.kafka.kafka_broker import KafkaBroker
 from support.kafka.kafka_clients import Sent, admin_client, create, producer, send
 from support.kafka.kraft_cluster import KraftCluster
+from support.kafka.waiting import wait_until
 
 START_MS = 1_790_000_000_000
 RECORD_BYTES = 1_000
@@ -127,7 +129,8 @@ def topic_is_deleted(folder: Path, scratch: Path) -> Site:
     time.sleep(_CHECKPOINTED_SECONDS)
     admin = admin_client(site.bootstrap)
     admin.delete_topics(["orders"])["orders"].result()
-    _wait_for(lambda: len(list(site.log_dir.glob("orders-*-delete"))) == 2)
+    folders = "orders-*-delete"
+    wait_until(lambda: len(list(site.log_dir.glob(folders))) == 2, "both folders are marked")
     return site
 
 
@@ -140,7 +143,8 @@ def power_is_lost(folder: Path, scratch: Path) -> Site:
         fill(site.bootstrap, topic, range(2_500))
     time.sleep(_CHECKPOINTED_SECONDS)
     site.close()
-    _lose_end(_last(site.log_dir / "orders-0"), zeros=8192)
+    lost = _last(site.log_dir / "orders-0")
+    lose(lost, lost.stat().st_size - 8192, lost.stat().st_size)
     torn = _last(site.log_dir / "clicks-0")
     with torn.open("r+b") as stream:
         stream.truncate(torn.stat().st_size - 300)
@@ -213,18 +217,5 @@ DISASTERS: dict[str, Callable[[Path, Path], Site]] = {
 """By the title of their section."""
 
 
-def _wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def _last(log: Path) -> Path:
     return max(log.glob("*.log"))
-
-
-def _lose_end(file: Path, *, zeros: int) -> None:
-    with file.open("r+b") as stream:
-        stream.seek(-zeros, 2)
-        stream.write(bytes(zeros))

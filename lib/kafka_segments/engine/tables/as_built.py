@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.collected import collect_together
@@ -56,20 +56,15 @@ def read_as_built(tables: Warehouse, log: tuple[str, int] | None = None) -> AsBu
     last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
     ends = there.groupBy(*LOG_KEYS).agg(last)
     cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())
-    named = cut.select(*_NAMED)
-    found = collect_together(
-        {
-            "builds": last_builds(tables),
-            "count": cut.agg(F.count("*")),
-            "named": named.orderBy(*_NAMED).limit(_MOST_NAMED),
-        }
-    )
-    moments = _built_ms(found["builds"])
+    counted = cut.select(*_NAMED, F.count("*").over(Window.partitionBy(F.lit(0))).alias("logs"))
+    named = counted.orderBy(*_NAMED).limit(_MOST_NAMED)
+    found = collect_together({"builds": last_builds(tables), "cut": named})
+    moments, examples = _built_ms(found["builds"]), tuple(found["cut"])
     return AsBuilt(
         min(moments, default=None),
         max(moments, default=None),
-        found["count"][0][0],
-        tuple(found["named"]),
+        examples[0]["logs"] if examples else 0,
+        examples,
     )
 
 

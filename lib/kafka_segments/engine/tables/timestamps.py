@@ -3,8 +3,7 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-YEAR_2000_S, YEAR_2100_S = 946_684_800, 4_102_444_800
-PER_SECOND = {"s": 1, "us": 1_000_000, "ns": 1_000_000_000}
+from kafka_segments.kafka.wire.moments import PER_SECOND, YEAR_2000_S, YEAR_2100_S
 
 
 def guess_unit(timestamp_ms: Column) -> Column:

@@ -4,8 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
-
-YEAR_2000_MS = 946_684_800_000
+from kafka_segments.kafka.wire.moments import YEAR_2000_S
 
 
 def is_by_mtime() -> Column:
@@ -22,7 +21,7 @@ def with_written_ms(*, now_ms: int) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         candidates = [
-            F.when(F.col(name).between(YEAR_2000_MS, now_ms), F.col(name))
+            F.when(F.col(name).between(YEAR_2000_S * 1000, now_ms), F.col(name))
             for name in ("largest_timestamp_ms", "last_modified_ms")
         ]
         scanned = F.least(F.unix_millis("scanned_at"), F.lit(now_ms))

@@ -29,8 +29,10 @@ _MS = {
 _SPAN = re.compile(r"([0-9]{1,15})(ms|s|m|h|d|w)", re.ASCII)
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MAX_INT64 = 2**63 - 1
-_YEAR_2000_MS, _YEAR_2100_MS = 946_684_800_000, 4_102_444_800_000
-_OTHER_UNITS = (("seconds", 1000, 1), ("microseconds", 1, 1000), ("nanoseconds", 1, 1_000_000))
+YEAR_2000_S, YEAR_2100_S = 946_684_800, 4_102_444_800
+PER_SECOND = {"s": 1, "us": 1_000_000, "ns": 1_000_000_000}
+"""Units that are taken for ms by mistake. No number falls into these years in two of them."""
+_UNIT_NAMES = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 END_OF_TIME_MS = 253_402_300_799_999
 """The end of the year 9999: Spark's and Python's timestamps hold no later moment."""
 
@@ -122,10 +124,9 @@ def likely_unit(text: str) -> tuple[str, int] | None:
     """
     if not re.fullmatch("[0-9]{9,19}", text, re.ASCII):
         return None
-    for unit, multiplied, divided in _OTHER_UNITS:
-        meant_ms = int(text) * multiplied // divided
-        if _YEAR_2000_MS <= meant_ms < _YEAR_2100_MS:
-            return unit, meant_ms
+    for unit, per_second in PER_SECOND.items():
+        if YEAR_2000_S * per_second <= int(text) < YEAR_2100_S * per_second:
+            return _UNIT_NAMES[unit], int(text) * 1000 // per_second
     return None
 
 
