@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_segments.compiled_sources import compiled_sources
 from support.house.ci import is_ci
-from support.house.compiled_rooms import compiled_sources
 from support.spark import fresh_session
 from support.stores.memory_folders import MEMORY, has_plenty
 

@@ -5,7 +5,9 @@
    of this user's own among the temporary files comes last, and then none: each process compiles.
 2. What lies in ``NUMBA_CACHE_DIR`` or beside the sources is taken too where it may be read only. So
    an image holds what was compiled while it was built, whatever user it runs as.
-3. A folder that is full, or that another user owns, ends nothing: its functions are compiled anew.
+3. What was compiled is taken as long as nothing has changed that may go into it: numba looks at the
+   function's own file alone, and goes on running what was compiled of others before.
+4. A folder that is full, or that another user owns, ends nothing: its functions are compiled anew.
 """
 
 import os
@@ -13,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,10 @@ from numba.core.caching import (
     UserWideCacheLocator,
     ZipCacheLocator,
 )
+
+from kafka_segments.compiled_sources import compiled_sources
+
+_SOURCES = compiled_sources(files(__package__))
 
 
 class _OfUser(UserWideCacheLocator):  # type: ignore[misc]
@@ -81,6 +88,9 @@ def _kind(*locators: type) -> type[Any]:
 
     class _Cache(FunctionCache):  # type: ignore[misc]
         _impl_class = _Impl
+
+        def _index_key(self, signature: Any, codegen: Any) -> Any:
+            return (*super()._index_key(signature, codegen), _SOURCES)
 
     return _Cache
 

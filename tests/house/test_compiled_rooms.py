@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import LIBRARY
-from support.house.compiled_rooms import ROOMS, compiled_sources
+from kafka_segments.compiled_sources import ROOMS, compiled_sources
 
 PACKAGE = LIBRARY / "kafka_segments"
 IMPORTED = re.compile(r"^\s*(?:from|import) kafka_segments\.?([\w.]*)", re.MULTILINE)

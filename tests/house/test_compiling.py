@@ -25,6 +25,8 @@ ASK = (
     "assert one() == 1;"
     "print(sum(one.stats.cache_hits.values()))"
 )
+COPIED = ("__init__.py", "release.py", "errors.py", "compiled_sources.py", "compiling.py")
+"""What of the package a compiled function needs."""
 NO_TEMPORARY = "import tempfile; tempfile.tempdir = '/nowhere';"
 
 
@@ -35,7 +37,13 @@ def folder() -> Iterator[Path]:
     with open_folder(Path("/tmp")) as folder:
         package = folder / "lib" / "kafka_segments"
         package.mkdir(parents=True)
-        for name in ("__init__.py", "release.py", "errors.py", "compiling.py"):
+        for name in (
+            "__init__.py",
+            "release.py",
+            "errors.py",
+            "compiled_sources.py",
+            "compiling.py",
+        ):
             shutil.copy(LIBRARY / "kafka_segments" / name, package)
         (package / "small.py").write_text(SOURCE)
         (folder / "own").mkdir()
@@ -90,3 +98,37 @@ def test_what_root_compiled_is_taken_where_it_may_only_be_read(
     )
 
     assert _hits(folder, NO_TEMPORARY, **environment) == 1
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_what_was_compiled_of_another_file_before_is_not_run(
+    tmp_path: Path, is_packed: bool
+) -> None:
+    """A checkout is updated in place: the file of the function that is called stays as it was."""
+    lib, archive = tmp_path / "lib", tmp_path / "package.zip"
+    wire = lib / "kafka_segments" / "kafka" / "wire"
+    wire.mkdir(parents=True)
+    for name in COPIED:
+        shutil.copy(LIBRARY / "kafka_segments" / name, lib / "kafka_segments")
+    (wire / "outer.py").write_text(
+        "from kafka_segments.compiling import njit\n"
+        "from kafka_segments.kafka.wire.inner import number\n\n\n"
+        "@njit(cache=True)\ndef told():\n    return number()\n"
+    )
+    environment = os.environ | {
+        "PYTHONPATH": str(archive if is_packed else lib),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path / "compiled"),
+    }
+
+    def told(number: int) -> str:
+        inner = "from kafka_segments.compiling import njit\n\n\n@njit\ndef number():\n"
+        (wire / "inner.py").write_text(f"{inner}    return {number}\n")
+        shutil.make_archive(str(archive.with_suffix("")), "zip", lib)
+        ask = "from kafka_segments.kafka.wire.outer import told; print(told())"
+        done = subprocess.run(
+            [sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert [told(1), told(2), told(1)] == ["1", "2", "1"]
