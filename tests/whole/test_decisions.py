@@ -10,7 +10,8 @@ from kafka_segments.engine.sources import broker_identity
 from kafka_segments.engine.tables.as_of import last_at_or_below
 from kafka_segments.engine.tables.blocked import find_blocked
 from kafka_segments.engine.tables.timestamps import guess_unit
-from kafka_segments.engine.tables.written import YEAR_2000_MS, with_written_ms
+from kafka_segments.engine.tables.written import with_written_ms
+from kafka_segments.kafka.wire.moments import YEAR_2000_S
 from kafka_segments.verbs.find.failover import decide as plans
 from kafka_segments.verbs.find.forensics import decide as forensics
 from kafka_segments.verbs.find.lag.decide import commits as lag
@@ -217,7 +218,7 @@ def test_bytes_an_entry_are_counted_by_quarters_of_a_doubling(spark: SparkSessio
 
 
 def test_when_a_segment_was_written_as_far_as_that_can_be_believed(spark: SparkSession) -> None:
-    first = YEAR_2000_MS
+    first = YEAR_2000_S * 1000
     cases = [
         # largest timestamp, mtime, read at -> written
         (first, 1, 1, first),
