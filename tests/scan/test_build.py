@@ -127,6 +127,16 @@ def test_the_files_that_a_first_builds_tasks_write_are_those_of_the_tables(
         assert all(MEETS_CONSTRAINTS in footer for footer in footers), table.name
 
 
+def test_the_largest_records_are_a_column_where_a_build_decodes_them(
+    spark: SparkSession, built: ReadyBuild
+) -> None:
+    build_few(spark, str(built.logs), str(built.warehouse), has_record_sizes=True)
+
+    rows = rows_few(spark, str(built.warehouse), tables.SEGMENTS)
+    sizes = [row["max_record_bytes"] for row in rows if row["record_count"]]
+    assert sizes and all(0 < size < 1024 * 1024 for size in sizes)
+
+
 def test_entries_are_rows_of_the_index_tables(spark: SparkSession, built: ReadyBuild) -> None:
     file = (built.indexes / "ct-two-partitions-0" / f"{1581:020d}.index").read_bytes()
     offsets, times = (

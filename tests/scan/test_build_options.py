@@ -108,6 +108,7 @@ def options(*sources: str, **changed) -> BuildOptions:
                 "--index-dir": {"index_dir": "/idx"},
                 "--in-place": {"in_place": True},
                 "--digests": {"recovery": RecoveryOptions(digest_bits=10)},
+                "--record-sizes": {"has_record_sizes": True},
                 "--recovery loader-unclean": {"mode": RecoveryMode.LOADER_UNCLEAN},
             }.items()
         ),
@@ -170,6 +171,7 @@ def test_a_partitions_folder_stands_for_its_log_alone():
         {"recovery": RecoveryOptions(segment_index_bytes=8)},
         {"recovery": RecoveryOptions(check_crc=False)},
         {"recovery": RecoveryOptions(digest_bits=12)},
+        {"has_record_sizes": True},
         {"index_dir": "/idx"},
         {"in_place": True},
     ],

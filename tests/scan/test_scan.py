@@ -52,6 +52,20 @@ def test_a_sound_segment_has_its_two_index_files(
     assert _files(tmp_path) == [f"{0:020d}.index", f"{0:020d}.timeindex"]
 
 
+def test_the_largest_record_is_known_where_records_are_decoded(log: Path) -> None:
+    asked = scan.ScanOptions(RecoveryOptions(), None, has_record_sizes=True)
+    log.write_bytes(log.read_bytes() + bytes(4096))  # preallocated
+
+    sound = _scan(scan.SegmentScanner(asked), log).recovery
+    log.write_bytes(v2_batch(0, [(1000, b"k", b"v")], payload=b"\x7f"))
+    spoilt = _scan(scan.SegmentScanner(asked), log).recovery
+    not_asked = _scan(scan.SegmentScanner(asked._replace(has_record_sizes=False)), log).recovery
+
+    assert sound is not None and sound.max_record_bytes == 1 + 1 + 2 + 2 + 5000 + 1
+    assert spoilt is not None and spoilt.max_record_bytes is None
+    assert not_asked is not None and not_asked.max_record_bytes is None
+
+
 def test_a_file_that_vanished_since_it_was_listed_is_a_row_without_files(
     scanner: scan.SegmentScanner, log: Path, tmp_path: Path
 ) -> None:

@@ -42,7 +42,7 @@ UNKNOWN = (
     *("batch_count", "record_count", "min_timestamp_ms", "magics", "codecs", "timestamp_types"),
     *("leader_epochs", "producer_count", "control_batch_count", "transactional_batch_count"),
     *("producer_end_offset", "producers", "transaction_steps", "index_entries"),
-    *("time_index_entries", "txn_index_entries", "max_batch_bytes"),
+    *("time_index_entries", "txn_index_entries", "max_batch_bytes", "max_record_bytes"),
 )
 LYING = ("ct-none", 0, 1597)  # its time index lacks the last entry
 

@@ -69,6 +69,12 @@ if TYPE_CHECKING:
     help="Keep digests of offset ranges: `divergence` and `backup verify` need not read again.",
 )
 @click.option(
+    "--record-sizes",
+    "has_record_sizes",
+    is_flag=True,
+    help="Decode each record, too, for column max_record_bytes of `segments`.",
+)
+@click.option(
     "--set-aside",
     metavar="URI",
     help="Where replaced index files are kept; default: _set_aside under --warehouse.",

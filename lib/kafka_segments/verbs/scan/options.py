@@ -29,6 +29,7 @@ class BuildOptions:
     whole logs; where more are, the build stops.
     ``sizes``: the index settings of each topic; None: those of ``recovery`` hold for all.
     ``kafka_version``: whose recovery it is. From 2.0 on all write the same bytes.
+    ``has_record_sizes``: each record is decoded for the size of a segment's largest.
 
     Raises:
         UsageError: sources that overlap, a source and a target of which one lies in the other, or
@@ -53,6 +54,7 @@ class BuildOptions:
     most_vanished: int = MOST_VANISHED
     sizes: TopicSizes | None = None
     kafka_version: Version = DEFAULT_VERSION
+    has_record_sizes: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -94,6 +96,7 @@ class BuildOptions:
             "--index-dir": self.index_dir is not None,
             "--in-place": self.in_place,
             "--digests": self.recovery.digest_bits > 0,
+            "--record-sizes": self.has_record_sizes,
             f"--recovery {self.mode.value}": self.mode != RecoveryMode.SEGMENT,
         }
         for option, is_given in needs_all.items():
@@ -130,7 +133,8 @@ class BuildOptions:
         """
         target = "in-place" if self.in_place else self.index_dir or "tables"
         digests = ("digests",) if self.recovery.digest_bits else ()
-        return str(self.index_format), "/".join((self.check, self.mode, target, *digests))
+        records = ("record-sizes",) if self.has_record_sizes else ()
+        return str(self.index_format), "/".join((self.check, self.mode, target, *digests, *records))
 
     @property
     def fingerprint_in_words(self) -> OptionsInWords:
@@ -195,6 +199,7 @@ class BuildOptions:
             "producer_id_expiration_ms": self.producer_id_expiration_ms,
             "check": self.check,
             "digests": self.recovery.digest_bits > 0,
+            "record_sizes": self.has_record_sizes,
             "full": self.full,
             "follow_links": self.follow_links,
         }

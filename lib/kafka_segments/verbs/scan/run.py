@@ -171,6 +171,7 @@ class Build:
             index_format=self._options.index_format,
             entries=self._entries_folder(),
             is_first_look=self._options.is_first_look,
+            has_record_sizes=self._options.has_record_sizes,
         )
 
     def _fold(

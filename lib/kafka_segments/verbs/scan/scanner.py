@@ -1,12 +1,14 @@
 """Recover one segment after another, and publish their index files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from kafka_segments.engine.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.format_files import Around, Files, FormatFiles
+from kafka_segments.files.segments.largest_record import LargestRecordReader
 from kafka_segments.files.storage.files import OpenSegment, first_line, place
 from kafka_segments.files.storage.files_ahead import FilesInTurn
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
@@ -29,7 +31,8 @@ class ScanOptions(NamedTuple):
     ``output`` is None if no index files are written. ``sizes``: the index settings of each topic;
     None: those of ``recovery`` hold for all. ``entries`` is the folder that the index
     entries go to (``entry_files``); None if they go nowhere. ``is_first_look``: what can be known
-    without reading a segment is all that is asked for.
+    without reading a segment is all that is asked for. ``has_record_sizes``: each record is decoded
+    for the size of the largest.
     """
 
     recovery: RecoveryOptions
@@ -38,6 +41,7 @@ class ScanOptions(NamedTuple):
     entries: str | None = None
     is_first_look: bool = False
     sizes: TopicSizes | None = None
+    has_record_sizes: bool = False
 
 
 class Scanned(NamedTuple):
@@ -72,6 +76,7 @@ class SegmentScanner:
         self._publisher = None if options.output is None else IndexPublisher(options.output)
         self._format = FormatFiles(options.index_format)
         self._right = RightFiles()
+        self._records = LargestRecordReader() if options.has_record_sizes else None
         self._files = FilesInTurn()
         self._reads_all = options.recovery.check_crc and not options.is_first_look
 
@@ -171,6 +176,10 @@ class SegmentScanner:
             fetched_at=segment.fetched_at,
             written_bytes=segment.written_bytes,
         )
+        if self._records is not None:
+            size = recovery.valid_bytes
+            largest = self._records.read(segment.read_into, size_bytes=size)
+            recovery = replace(recovery, max_record_bytes=largest)
         if self._publisher is None:
             return recovery, {}, recovery.damage
         if segment.tiered_timestamp_ms is not None:  # the object's own mtime is the upload's

@@ -88,7 +88,8 @@ class SegmentRecovery:
     where Kafka leaves none. Timestamps are in ms since 1970, -1 where no batch has one.
     ``producer_end_offset`` is how far the producer state reaches: the next offset after the last
     record batch v2. ``record_count`` is None where compressed messages v0 or v1 hide theirs.
-    ``max_batch_bytes`` is 0 where there is no batch, None where none was read.
+    ``max_batch_bytes`` is 0 where there is no batch, None where none was read. ``max_record_bytes``
+    is None where records were not decoded, or one cannot be.
     ``offset_ranges`` is None if it was not asked for, or the segment is not sound to its end.
     """
 
@@ -98,6 +99,7 @@ class SegmentRecovery:
     batch_count: int = 0
     record_count: int | None = 0
     max_batch_bytes: int | None = None
+    max_record_bytes: int | None = None
     first_batch_timestamp: int = NO_TIMESTAMP
     min_timestamp: int = NO_TIMESTAMP
     max_timestamp: int = NO_TIMESTAMP

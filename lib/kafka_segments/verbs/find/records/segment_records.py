@@ -12,8 +12,8 @@ from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.files.segments.decoding import MOST_BATCH_BYTES, record_filler
+from kafka_segments.files.segments.largest_record import largest_record
 from kafka_segments.files.storage.files import OpenSegment, open_segment, place, read_whole
-from kafka_segments.kafka.broker_rules.record_sizes import bytes_but_times
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
 from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
@@ -209,15 +209,7 @@ class SegmentReader:
     def _largest_record(self, chunk: Chunk, batch: int) -> int | None:
         """Return the bytes of the largest record of a batch; None: it cannot be decoded."""
         chosen = np.ascontiguousarray(chunk.batches[:, [batch]])
-        if chunk.data is None or chosen[wire.BATCH_MAGIC, 0] > _NEWEST_MAGIC:
-            return None
-        largest, filler = 0, self._whole
-        for rows in filler.fill(chosen, chunk.data, chunk.data_position):
-            if filler.errors:
-                return None
-            deltas = filler.columns.rows[filling.ROW_OFFSET, :rows] - chosen[wire.BATCH_BASE_OFFSET]
-            largest = max(largest, int(bytes_but_times(filler.columns, rows, deltas).max()))
-        return largest
+        return largest_record(self._whole, chosen, chunk.data, chunk.data_position)
 
     def _behind(
         self, opened: OpenSegment, scan: SegmentScan, position: int, reason: str
