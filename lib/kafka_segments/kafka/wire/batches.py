@@ -103,7 +103,7 @@ def _check_whole(walk: Any, data: Any, at: Any, size_bytes: Any, magic: Any) -> 
     return check_crc(walk, register, stored_crc(data, at, magic))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _store_header(batches: Any, column: Any, header: Any) -> None:
     batches[BATCH_MAGIC, column] = header.magic
     batches[BATCH_CRC, column] = header.crc
@@ -119,7 +119,7 @@ def _store_header(batches: Any, column: Any, header: Any) -> None:
     batches[BATCH_RECORD_COUNT, column] = header.record_count
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _may_match(walk: Any, header: Any) -> Any:
     """Tell whether a record of the batch can lie within the bounds.
 

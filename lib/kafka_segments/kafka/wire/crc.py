@@ -89,7 +89,7 @@ _AFTER_LANE_Z = _zeros_table(_ZLIB, _TABLE_LANE)
 _OVER_WORDS = _factors_over_words(2 * _MOST_LANE_WORDS)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _after_zeros(table: Any, crc: Any) -> Any:
     return np.uint64(
         table[0, crc & np.uint64(0xFF)]
@@ -110,7 +110,7 @@ def _product_by_bits(one: Any, other: Any) -> Any:
     return product
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _product(one: Any, other: Any) -> Any:
     if HAS_CPU_MULTIPLICATION:
         product = carryless_product(one, other)
@@ -119,7 +119,7 @@ def _product(one: Any, other: Any) -> Any:
     return product
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _by_instruction(data: Any, start: Any, end: Any, crc: Any) -> Any:
     i = start
     words = (end - start) >> 3
@@ -150,7 +150,7 @@ def _by_instruction(data: Any, start: Any, end: Any, crc: Any) -> Any:
     return _last_bytes(data, start, i, end, crc)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _last_bytes(data: Any, start: Any, i: Any, end: Any, crc: Any) -> Any:
     """Feed ``data[i:end]``, fewer than 8 bytes, where all of ``data[start:end]`` is there."""
     if i < end:
@@ -168,7 +168,7 @@ def _last_bytes(data: Any, start: Any, i: Any, end: Any, crc: Any) -> Any:
     return crc
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _table_step_8(tables: Any, crc: Any, word: Any) -> Any:
     low = np.uint64(0xFF)
     word ^= crc
@@ -208,7 +208,7 @@ def _by_tables(tables: Any, after_lane: Any, data: Any, start: Any, end: Any, cr
     return crc
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True, cache=True)  # type: ignore[untyped-decorator]
 def crc32c_update(data: Any, start: Any, end: Any, crc: Any, by_instruction: Any) -> Any:
     """Return the CRC-32C register ``crc`` after the bytes ``data[start:end]``."""
     if by_instruction:
@@ -218,7 +218,7 @@ def crc32c_update(data: Any, start: Any, end: Any, crc: Any, by_instruction: Any
     return crc
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True, cache=True)  # type: ignore[untyped-decorator]
 def crc32_update(data: Any, start: Any, end: Any, crc: Any) -> Any:
     """Return the CRC-32 register ``crc`` after the bytes ``data[start:end]``."""
     return _by_tables(_TABLES_Z, _AFTER_LANE_Z, data, start, end, crc)

@@ -57,7 +57,7 @@ _WORDS = {
 }
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def fail(failure: Any, code: Any, found: Any, expected: Any, at: Any) -> Any:
     """Note a failure; return its code."""
     failure[CODE] = code

@@ -100,7 +100,7 @@ def new_failure() -> npt.NDArray[np.int64]:
     return np.zeros(FAILURE_SLOTS, dtype=np.int64)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _append(data: Any, at: Any, length: Any, target: Any, ends: Any, is_null: Any, row: Any) -> Any:
     """Append ``data[at:at + length]`` to a column, null where negative."""
     used = np.int64(ends[row])
@@ -191,7 +191,7 @@ def _copy_records(data: Any, end: Any, batches: Any, columns: Any, fill: Any) ->
     return left == 0
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def message_timestamp(data: Any, at: Any, batches: Any, batch: Any) -> Any:
     """Return the timestamp (ms) of the checked message at ``at``, which is of a batch.
 

@@ -44,19 +44,19 @@ class Header(NamedTuple):
     crc: Any
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def size_at(data: Any, at: Any) -> Any:
     """Return how many bytes the batch at ``at`` has by its header, which can say anything."""
     return layout.LOG_OVERHEAD + load_i32(data, at + layout.LENGTH)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def magic_at(data: Any, at: Any) -> Any:
     """Return the magic of the batch at ``at``: -128 to 127."""
     return np.int64(np.int8(byte_at(data, at + layout.MAGIC)))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def read_header(data: Any, at: Any, magic: Any) -> Any:
     """Return the header of the batch at ``at``, of which 61 bytes or all are in ``data``."""
     absent = np.int64(layout.ABSENT)
@@ -96,7 +96,7 @@ def read_header(data: Any, at: Any, magic: Any) -> Any:
     )
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def check_size(walk: Any, size_bytes: Any, remaining: Any, magic: Any) -> Any:
     """Return SOUND, or which status of ``ends`` a batch of this size has.
 
@@ -116,13 +116,13 @@ def check_size(walk: Any, size_bytes: Any, remaining: Any, magic: Any) -> Any:
     return ends.SOUND
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def crc_from(magic: Any) -> Any:
     """Return the place in a batch from which on its checksum covers every byte."""
     return layout.CRC_FROM if magic >= layout.MAGIC_V2 else layout.LEGACY_CRC_FROM
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def crc_update(
     data: Any, start: Any, end: Any, register: Any, magic: Any, by_instruction: Any
 ) -> Any:
@@ -134,13 +134,13 @@ def crc_update(
     return register
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def stored_crc(data: Any, at: Any, magic: Any) -> Any:
     """Return the checksum that the header at ``at`` holds."""
     return load_u32(data, at + (layout.CRC if magic >= layout.MAGIC_V2 else layout.LEGACY_CRC))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def check_crc(walk: Any, register: Any, stored: Any) -> Any:
     """Return SOUND, or BAD_CRC where a register's checksum is not the stored one."""
     computed = register ^ np.uint64(CRC_START)
@@ -151,7 +151,7 @@ def check_crc(walk: Any, register: Any, stored: Any) -> Any:
     return ends.BAD_CRC
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def least_timestamp(header: Any) -> Any:
     """Return the least timestamp (ms) of a batch's records, as far as its header says it.
 

@@ -23,14 +23,14 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _mixed(value: Any) -> Any:
     value = (value ^ (value >> np.uint64(30))) * _MIX_1
     value = (value ^ (value >> np.uint64(27))) * _MIX_2
     return value ^ (value >> np.uint64(31))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _hash(data: Any, start: Any, end: Any) -> Any:
     """Return the two halves of a key's hash."""
     high = np.uint64(end - start) + _FACTOR
@@ -48,7 +48,7 @@ def _hash(data: Any, start: Any, end: Any) -> Any:
     return np.int64(high), np.int64(_mixed(low + word * _FACTOR + high))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _slot(table: Any, high: Any, low: Any) -> Any:
     """Return where a key is, or the empty slot that it would take."""
     mask = table.shape[1] - 1

@@ -45,14 +45,14 @@ V0_MIN_BYTES = layout.V0_KEY_LENGTH + _TWO_LENGTHS
 V1_MIN_BYTES = layout.V1_KEY_LENGTH + _TWO_LENGTHS
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def key_length_at(data: Any, at: Any) -> Any:
     """Return the place of the key length of the message at ``at``."""
     is_v0 = data[at + layout.MAGIC] == 0
     return at + (layout.V0_KEY_LENGTH if is_v0 else layout.V1_KEY_LENGTH)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _check_message(data: Any, at: Any, left: Any, failure: Any) -> Any:
     """Check that a message lies within ``left`` bytes and its fields fill it."""
     if left < V0_MIN_BYTES:
@@ -83,7 +83,7 @@ def _check_message(data: Any, at: Any, left: Any, failure: Any) -> Any:
     return OK
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def check_messages(
     data: Any, start: Any, end: Any, wrapper_magic: Any, wrapper_offset: Any, failure: Any
 ) -> Any:

@@ -109,7 +109,7 @@ def byte_at(data: Any, index: Any) -> Any:
     return in_python.load_u8(data, index)
 
 
-@overload(byte_at, inline="always")  # type: ignore[untyped-decorator]
+@overload(byte_at, jit_options={"forceinline": True})  # type: ignore[untyped-decorator]
 def _byte_at(data: Any, index: Any) -> Any:
     def of_address(data: Any, index: Any) -> Any:
         return _load_u8(data, index)

@@ -49,14 +49,14 @@ MOST_GROWTH = 4  # a header of 2 bytes takes 8
 FIXED_BYTES = 28  # of a record without key, value and headers
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _store(out: Any, at: Any, width: Any, value: Any) -> Any:
     for k in range(width):
         out[at + k] = np.uint8((np.int64(value) >> (8 * (width - 1 - k))) & 0xFF)
     return at + width
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
     to = _store(out, to, 4, max(length, -1))
     source, sink = np.uintp(at), np.uintp(to)  # unsigned: an index from the end needs no test
@@ -65,13 +65,13 @@ def _field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
     return to + max(length, 0)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _has_room(form: Any, out: Any, record_bytes: Any) -> Any:
     form[NEEDED] = MOST_GROWTH * record_bytes + FIXED_BYTES
     return len(out) - form[USED] >= form[NEEDED]
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _begin_record(out: Any, form: Any, offset: Any, timestamp: Any) -> Any:
     to = _store(out, form[USED], 8, offset)
     if form[STAMPED] != 0:

@@ -46,7 +46,7 @@ MIN_RECORD_BYTES = 7
 MIN_HEADER_BYTES = 2
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _bad_varint(failure: Any, next_at: Any, at: Any, most: Any) -> Any:
     code = VARINT_TOO_LONG if next_at == TOO_LONG else VARINT_PAST_END
     return fail(failure, code, 0, most, at)
@@ -77,7 +77,7 @@ def _check_headers(data: Any, at: Any, end: Any, failure: Any) -> Any:
     return np.int64(OK)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _check_record(data: Any, at: Any, end: Any, failure: Any) -> Any:
     """Check the record at ``at``; if it is good, ``failure[1]`` is the position behind it."""
     length, next_at = read_varint(data, at, end)

@@ -67,7 +67,7 @@ def new_state(*, no_timestamp_as: int, most_batch_bytes: int) -> Any:
     return state
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _copy_field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
     """Write a length (negative: null) and the key or value; return where it ends."""
     to = write_varint(out, to, max(length, -1))
@@ -77,7 +77,7 @@ def _copy_field(data: Any, at: Any, length: Any, out: Any, to: Any) -> Any:
     return to + max(length, 0)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _write_record(
     data: Any, at: Any, offset_delta: Any, timestamp_delta: Any, out: Any, to: Any
 ) -> Any:
@@ -99,7 +99,7 @@ def _write_record(
     return to + 1
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _timestamp(data: Any, at: Any, batches: Any, batch: Any, no_timestamp_as: Any) -> Any:
     """Return a message's timestamp: its own, or with LogAppendTime its set's; v0 has none."""
     is_v0 = data[at + layout.MAGIC] == 0
@@ -112,7 +112,7 @@ def _timestamp(data: Any, at: Any, batches: Any, batch: Any, no_timestamp_as: An
     return no_timestamp_as if timestamp == layout.NO_TIMESTAMP else timestamp
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _check(offset: Any, last_offset: Any, base_offset: Any, timestamp: Any) -> Any:
     """Say why Kafka would not append a record after the one before; WRITTEN: it would."""
     if timestamp < layout.NO_TIMESTAMP:
@@ -174,7 +174,7 @@ def write_records(
     return WRITTEN
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _store(out: Any, at: Any, width: Any, value: Any) -> None:
     for k in range(width):
         out[at + k] = np.uint8((value >> (8 * (width - 1 - k))) & 0xFF)
@@ -203,7 +203,7 @@ def write_header(out: Any, at: Any, end: Any, attributes: Any, facts: Any, state
     state[RECORDS] += facts[COUNT]
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _note_size(state: Any, size_bytes: Any, position: Any) -> None:
     state[LARGEST] = max(state[LARGEST], size_bytes)
     if size_bytes > state[MOST_BATCH_BYTES]:

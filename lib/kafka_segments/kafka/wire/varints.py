@@ -14,7 +14,7 @@ PAST_END = -1
 TOO_LONG = -2
 
 
-@njit(inline="always", cache=True)  # type: ignore[untyped-decorator]
+@njit(forceinline=True, cache=True)  # type: ignore[untyped-decorator]
 def read_varint(data: Any, at: Any, end: Any) -> Any:
     """Read an int32; return (value, next byte), or PAST_END or TOO_LONG for the next byte.
 
@@ -35,7 +35,7 @@ def read_varint(data: Any, at: Any, end: Any) -> Any:
     return np.int64(0), np.int64(TOO_LONG)
 
 
-@njit(inline="always", cache=True)  # type: ignore[untyped-decorator]
+@njit(forceinline=True, cache=True)  # type: ignore[untyped-decorator]
 def read_varlong(data: Any, at: Any, end: Any) -> Any:
     """Read an int64, ten bytes at most; else as ``read_varint``."""
     if at < end and byte_at(data, at) < 0x80:
@@ -53,7 +53,7 @@ def read_varlong(data: Any, at: Any, end: Any) -> Any:
     return np.int64(0), np.int64(TOO_LONG)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def varint_bytes(value: Any) -> Any:
     """Return how many bytes ``write_varint`` takes for an int64."""
     left = np.uint64((np.int64(value) << 1) ^ (np.int64(value) >> 63))
@@ -64,7 +64,7 @@ def varint_bytes(value: Any) -> Any:
     return count
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def write_varint(out: Any, at: Any, value: Any) -> Any:
     """Write an int32 or int64, the same bytes where it is either; return the next byte."""
     left = np.uint64((np.int64(value) << 1) ^ (np.int64(value) >> 63))

@@ -81,12 +81,12 @@ class _Marker(NamedTuple):
     timestamp: Any
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _is_marker(header: Any) -> Any:
     return header.producer_id >= 0 and header.attributes & layout.CONTROL != 0
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _check_room(remaining: Any, here: Any) -> Any:
     """Return SOUND where a batch can begin, and the ``here`` bytes in the buffer hold its header.
 
@@ -97,14 +97,14 @@ def _check_room(remaining: Any, here: Any) -> Any:
     return READ_ON if here < min(remaining, layout.HEADER_BYTES) else SOUND
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _keep_header(data: Any, at: Any, size_bytes: Any) -> None:
     """Copy a header into the room in front of the buffer, for the next call."""
     for i in range(min(size_bytes, layout.HEADER_BYTES)):
         store_u8(data, i, byte_at(data, at + i))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _piece_to_checksum(
     walk: Any, position: Any, size_bytes: Any, magic: Any, data_position: Any, data_end: Any
 ) -> Any:
@@ -122,7 +122,7 @@ def _piece_to_checksum(
     return register, room + start, room + stop
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _compare_crc(walk: Any, register: Any, stored: Any, batch_end: Any, data_end: Any) -> Any:
     """Return (status, next byte to checksum): at the batch's end SOUND or BAD_CRC, and NOWHERE."""
     if batch_end <= data_end:
@@ -152,7 +152,7 @@ def _marker_of(
     return _Marker(np.int64(IS_MARKER), kind, coordinator_epoch, timestamp)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _check_batch(walk: Any, header: Any, marker: Any, size_bytes: Any, epoch_rows: Any) -> Any:
     """Return SOUND where the segment can take the batch and this call has room for it."""
     relative_offset = header.last_offset - walk.base_offset
@@ -169,7 +169,7 @@ def _check_batch(walk: Any, header: Any, marker: Any, size_bytes: Any, epoch_row
     return SOUND
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _note_order(walk: Any, header: Any, position: Any, next_offset: Any, epochs: Any) -> None:
     """Note the first batch whose offsets go back, and give a new leader epoch a row of ``epochs``.
 
@@ -186,7 +186,7 @@ def _note_order(walk: Any, header: Any, position: Any, next_offset: Any, epochs:
         walk.latest_epoch = header.leader_epoch
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _store_producer(walk: Any, header: Any, marker: Any, rows: Any, position: Any) -> Any:
     """Store a batch with a producer id as a row; return SOUND, or how Kafka ends at its marker."""
     if header.producer_id < 0:
@@ -208,7 +208,7 @@ def _store_producer(walk: Any, header: Any, marker: Any, rows: Any, position: An
     return SOUND
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _clear_new_rows(walk: Any) -> None:
     walk.new_offset_entries = 0
     walk.new_time_entries = 0
@@ -216,7 +216,7 @@ def _clear_new_rows(walk: Any) -> None:
     walk.new_producer_batches = 0
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _store_place(
     walk: Any, status: Any, position: Any, body_position: Any, last_indexed_position: Any
 ) -> None:

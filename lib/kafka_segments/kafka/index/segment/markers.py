@@ -48,7 +48,7 @@ _VALUE_BYTES = 6
 _MAX_INT = 2**31 - 1
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _wrapped(value: Any) -> Any:
     return np.int64(np.int32(value & 0xFFFFFFFF))
 

@@ -34,14 +34,14 @@ THINNED = 10  # batches that tell of compaction: fewer records than offsets, or 
 RANGE_FIELDS = 11
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _mixed(digest: Any, value: Any) -> Any:
     digest = (digest ^ np.uint64(value)) * np.uint64(0xBF58476D1CE4E5B9)
     digest = (digest ^ (digest >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
     return digest ^ (digest >> np.uint64(32))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _mark(batches: Any, at: Any) -> Any:
     digest = _mixed(np.uint64(0x9E3779B97F4A7C15), batches[wire.BATCH_BASE_OFFSET, at])
     digest = _mixed(digest, batches[wire.BATCH_LAST_OFFSET, at])
@@ -51,7 +51,7 @@ def _mark(batches: Any, at: Any) -> Any:
     return np.int64(_mixed(digest, batches[wire.BATCH_CRC, at]))
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _is_thinned(batches: Any, at: Any, next_offset: Any) -> Any:
     """Tell whether a batch has lost records, or batches in front of it are gone.
 

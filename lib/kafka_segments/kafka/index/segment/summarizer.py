@@ -114,7 +114,7 @@ def _grown(table: Table, length: int) -> Table:
     return larger
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True, cache=True)  # type: ignore[untyped-decorator]
 def _slot(slots: Any, producers: Any, producer_id: Any) -> Any:
     """Find the slot that holds the producer's row or is free for it (open addressing)."""
     mask = len(slots) - 1
@@ -211,7 +211,7 @@ def _end(opened: Any, open_rows: Any, counts: Any, row: Any) -> None:
     opened[moved, _PLACE] = opened[row, _PLACE]
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _goes_on(producers: Any, opened: Any, row: Any, epoch: Any, kind: Any) -> Any:
     """Tell whether a batch is data of an epoch that the producer has, and begins nothing."""
     is_open = opened[row, _IS_OPEN]
@@ -219,7 +219,7 @@ def _goes_on(producers: Any, opened: Any, row: Any, epoch: Any, kind: Any) -> An
     return is_data and producers[row, HAS_EPOCH] != 0 and epoch == producers[row, EPOCH]
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _remember(producers: Any, row: Any, batches: Any, i: Any) -> None:
     """Make a batch of data the newest that the producer's row remembers."""
     last_offset = batches[i, batch.LAST_OFFSET]

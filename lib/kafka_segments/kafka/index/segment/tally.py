@@ -46,13 +46,13 @@ class RunSums(NamedTuple):
     max_batch_bytes: Any
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def timestamps_of(walk: Any) -> Any:
     """Return the timestamps that ``walk`` has."""
     return Timestamps(walk.max_timestamp, walk.offset_of_max_timestamp, walk.min_timestamp)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def store_timestamps(walk: Any, timestamps: Any) -> None:
     """Put timestamps into ``walk``."""
     walk.max_timestamp = timestamps.greatest
@@ -60,7 +60,7 @@ def store_timestamps(walk: Any, timestamps: Any) -> None:
     walk.min_timestamp = timestamps.least
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def counts_of(walk: Any) -> Any:
     """Return the counts that ``walk`` has."""
     return Counts(
@@ -75,7 +75,7 @@ def counts_of(walk: Any) -> Any:
     )
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def store_counts(walk: Any, counts: Any) -> None:
     """Put counts into ``walk``."""
     walk.next_offset = counts.next_offset
@@ -88,7 +88,7 @@ def store_counts(walk: Any, counts: Any) -> None:
     walk.max_batch_bytes = counts.max_batch_bytes
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def measured(walk: Any, timestamps: Any, counts: Any, header: Any) -> Any:
     """Return the timestamps with those of one more batch; the first is noted in ``walk``."""
     if counts.batches == 0:
@@ -97,7 +97,7 @@ def measured(walk: Any, timestamps: Any, counts: Any, header: Any) -> Any:
     return with_timestamps_of(timestamps, header)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def with_timestamps_of(timestamps: Any, header: Any) -> Any:
     """Return the timestamps with those of one more batch."""
     greatest, offset_of_greatest, least = timestamps
@@ -109,7 +109,7 @@ def with_timestamps_of(timestamps: Any, header: Any) -> Any:
     return Timestamps(greatest, offset_of_greatest, least)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def counted(walk: Any, counts: Any, header: Any, size_bytes: Any, reaches_producers: Any) -> Any:
     """Return the counts with one more batch; those of rare kinds are counted in ``walk``.
 
@@ -147,14 +147,14 @@ def counted(walk: Any, counts: Any, header: Any, size_bytes: Any, reaches_produc
     )
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def sums_of(counts: Any) -> Any:
     """Return the sums of a run that has no batch yet and begins where ``counts`` end."""
     none = np.int64(0)
     return RunSums(counts.next_offset, none, none, counts.codec_bits, counts.max_batch_bytes)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def summed(sums: Any, header: Any, size_bytes: Any) -> Any:
     """Return the sums with one more batch of the run: what ``counted`` takes of it."""
     return RunSums(
@@ -166,7 +166,7 @@ def summed(sums: Any, header: Any, size_bytes: Any) -> Any:
     )
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def counted_run(walk: Any, counts: Any, sums: Any, magic: Any, attributes: Any) -> Any:
     """Return the counts with a run of batches, as ``counted`` with each of them.
 
