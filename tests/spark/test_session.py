@@ -3,10 +3,14 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from kafka_segments.console import early
 from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.files.storage.delta_append import as_parquet
 
 
 def test_a_thread_that_is_new_to_spark_takes_the_running_session_and_leaves_it_running(
@@ -23,3 +27,27 @@ def test_a_thread_that_is_new_to_spark_takes_the_running_session_and_leaves_it_r
 
     assert found is spark
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize("writer", ["Spark", "Arrow"])
+def test_a_bit_that_is_flipped_in_a_page_fails_the_query(
+    spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    folder = tmp_path / "rows"
+    if writer == "Spark":
+        spark.range(3, numPartitions=1).write.parquet(str(folder), compression="snappy")
+    else:
+        folder.mkdir()
+        rows = pa.table({"id": pa.array([0, 1, 2], pa.int64())})
+        (folder / "rows.parquet").write_bytes(as_parquet(rows))
+    (file,) = folder.glob("*.parquet")
+    for checksum in folder.glob(".*.crc"):
+        checksum.unlink()  # Hadoop's own, which a store has not
+    column = parquet.read_metadata(file).row_group(0).column(0)
+    end = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size
+    data = bytearray(file.read_bytes())
+    data[end - 1] ^= 4
+    file.write_bytes(data)
+
+    with pytest.raises(Exception, match=r"[Cc][Rr][Cc]|checksum"):
+        spark.read.parquet(str(folder)).collect()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.engine.tables.catalog import RETENTION_PLANS
 from kafka_segments.engine.tables.delta import Warehouse
@@ -144,6 +144,64 @@ def test_a_file_that_is_spoilt_in_its_middle_is_found_where_the_failure_names_it
     assert found.why.startswith("is spoilt: ")
     assert found.text.endswith(f"Move {table} away: `kafka-segments build --full` makes it anew")
     assert first_broken(str(table.parent), "another failure") is None
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> list[Path]:
+    """The checkpoints of a table, of its versions 1 and 3."""
+    table = tmp_path / "warehouse" / "retention_plans"
+    for version in range(4):
+        write_deltalake(str(table), pa.table({"offset": [version]}), mode="append")
+        if version in (1, 3):
+            DeltaTable(str(table)).create_checkpoint()
+    assert broken_file(str(table)) is None
+    return sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
+
+
+def test_an_older_checkpoint_in_the_place_of_the_newest_is_refused(checkpoints: list[Path]) -> None:
+    older, newest = checkpoints
+    shutil.copy(older, newest)
+    table = newest.parents[1]
+
+    with pytest.raises(BrokenTableError, match=r"has \d+ bytes, it was written with \d+\. Move"):
+        refuse_broken_log(str(table))
+
+    newest.unlink()
+    newest.with_name("_last_checkpoint").unlink()
+    refuse_broken_log(str(table))
+    assert len(read_small_table(str(table), ("offset",), most_bytes=1 << 20) or ()) == len("0123")
+
+
+@pytest.mark.parametrize("taken", [None, 2, 3])
+def test_a_spoilt_checkpoint_is_to_be_moved_away_where_its_commits_are_all_there(
+    checkpoints: list[Path], taken: int | None
+) -> None:
+    newest = checkpoints[-1]
+    data = newest.read_bytes()
+    newest.write_bytes(bytes(len(data)))
+    table = newest.parents[1]
+    if taken is not None:
+        _commit(table, taken).unlink()
+
+    found = broken_file(str(table))
+
+    assert found is not None and found.file == f"_delta_log/{newest.name}"
+    if taken is None:
+        assert "the commits are all there, and tell the same" in found.text
+    else:
+        assert f"Restore {table} from a copy" in found.text
+
+
+def test_a_folder_in_the_place_of_the_notes_is_kept_and_the_notes_begin_anew(table: Path) -> None:
+    warehouse = table.parent
+    (warehouse / "_versions.json" / "within").mkdir(parents=True)
+    found = broken_log(str(table))
+    assert found is not None and "_versions.json cannot be read: a folder" in found.text
+
+    forget_spoilt(str(warehouse))
+
+    assert broken_log(str(table)) is None
+    assert [kept.name for kept in warehouse.glob("_spoilt_versions-*/*")] == ["within"]
 
 
 @pytest.mark.parametrize(

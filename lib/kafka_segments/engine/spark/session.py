@@ -41,20 +41,24 @@ Settings = dict[str, bool | float | int | str | None]
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 # Where in Python a column was made, told to the JVM for each: half of all calls to it.
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
+# A flipped bit in a page of a Parquet file fails the query: Spark writes checksums of pages, and
+# by default does not look at them.
+_PAGE_CHECKSUMS = "spark.hadoop.parquet.page.verify-checksum.enabled"
 _ALWAYS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     **MEANING,
     _CALL_SITES: "false",
+    _PAGE_CHECKSUMS: "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 # What a client of Spark Connect may set for its session.
-_OF_A_CLIENT = {
-    key: value
-    for key, value in _ALWAYS.items()
-    if key not in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", _CALL_SITES)
-}
+_NO_CLIENTS = (
+    *("spark.sql.extensions", "spark.sql.catalog.spark_catalog"),
+    *(_CALL_SITES, _PAGE_CHECKSUMS),
+)
+_OF_A_CLIENT = {key: value for key, value in _ALWAYS.items() if key not in _NO_CLIENTS}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # A run is over before the JVM's optimizing compiler has paid for itself. Without that
 # compiler the JVM keeps 48 MiB for code, which Spark fills in a minute.

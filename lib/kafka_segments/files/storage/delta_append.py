@@ -154,7 +154,9 @@ def _is_plain(table: TableMetadata, constraints: Mapping[str, str]) -> bool:
 def as_parquet(rows: pa.Table) -> bytes:
     """Return rows as a Parquet file that any engine reads."""
     data = io.BytesIO()
-    parquet.write_table(rows, data, compression="snappy", store_schema=False)
+    parquet.write_table(
+        rows, data, compression="snappy", store_schema=False, write_page_checksum=True
+    )
     return data.getvalue()
 
 

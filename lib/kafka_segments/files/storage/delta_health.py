@@ -24,6 +24,7 @@ from kafka_segments.files.storage.delta_log import (
     log_entries,
     log_of,
     read_actions,
+    written_checkpoint,
 )
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
@@ -53,6 +54,7 @@ class Broken(NamedTuple):
         is_newest: it is the newest commit: without it the table is as it was one version before.
         is_cut: commits were taken away from the end of the log, what is left of it is whole; or
             nobody knows whether they were.
+        is_told_by_commits: it is a checkpoint, and all commits are there that it stands for.
     """
 
     table: str
@@ -60,6 +62,7 @@ class Broken(NamedTuple):
     why: str
     is_newest: bool = False
     is_cut: bool = False
+    is_told_by_commits: bool = False
 
     @property
     def name(self) -> str:
@@ -69,9 +72,14 @@ class Broken(NamedTuple):
     @property
     def text(self) -> str:
         """Return in words what is broken, and the step that mends it."""
-        return f"table {self.table} is broken: {self.file} {self.why}. {self._step()}"
+        return f"table {self.table} is broken: {self.file} {self.why.rstrip('.')}. {self._step()}"
 
     def _step(self) -> str:
+        if self.is_told_by_commits:
+            return (
+                "Move that file away, and with it the .crc files of its name and _last_checkpoint"
+                " beside it: the commits are all there, and tell the same"
+            )
         if self.name in OF_BUILD and self.is_newest:
             return "`kafka-segments build` sets it aside, reads all again and makes the table whole"
         if self.name in OF_BUILD and self.is_cut:
@@ -117,7 +125,7 @@ def _looked_at(table: str, *, anew: bool = False) -> tuple[list[FileEntry], Brok
         why = f"{error}: whether commits were taken away, or cut, is not known"
         return log_entries(table), Broken(table, f"../{NOTES}", why, is_cut=True)
     entries = log_entries(table)
-    broken = _broken_commit(table, entries)
+    broken = _broken_commit(table, entries) or _other_checkpoint(table, entries)
     if broken is None and noted is not None:
         broken = _not_as_noted(table, entries, noted)
         if broken is not None and not anew:  # the notes may be older than what mended the table
@@ -141,6 +149,31 @@ def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
         _SOUND.add(identity)
         return None
     return Broken(table, _in_log(newest), why, is_newest=True)
+
+
+def _other_checkpoint(table: str, entries: list[FileEntry]) -> Broken | None:
+    """Return the newest checkpoint if it has not the bytes that it was written with."""
+    newest = next((entry for entry in reversed(entries) if CHECKPOINT.fullmatch(entry.name)), None)
+    if newest is None:
+        return None
+    told = written_checkpoint(table, entries)
+    if told is None or told.version != int(newest.name[:20]):
+        return None
+    if told.size_bytes == newest.size_bytes:
+        return None
+    why = f"has {newest.size_bytes} bytes, it was written with {told.size_bytes}"
+    return _broken_checkpoint(table, entries, newest.name, why)
+
+
+def _broken_checkpoint(table: str, entries: list[FileEntry], name: str, why: str) -> Broken:
+    """Return a checkpoint as broken: whether commits tell what it told is looked at."""
+    others = [entry for entry in entries if entry.name != name]
+    commits = commits_since_checkpoint(others)
+    is_told = _first_gap(others, [int(entry.name[:20]) for entry in commits]) is None and not any(
+        _why_no_commit(log_of(table).child(entry.name), entry) for entry in commits
+    )
+    reaches = last_version_among(others) == last_version_among(entries)
+    return Broken(table, f"_delta_log/{name}", why, is_told_by_commits=is_told and reaches)
 
 
 def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Broken | None:
@@ -215,7 +248,13 @@ def broken_file(table: str, said: str = "") -> Broken | None:
         if why is not None:
             return Broken(table, _in_log(entry), why)
     found_data = broken_data(table, entries, said) if log.store.is_local else None
-    return None if found_data is None else Broken(table, *found_data)
+    if found_data is None:
+        return None
+    path, why = found_data
+    name = path.removeprefix("_delta_log/")
+    if CHECKPOINT.fullmatch(name):
+        return _broken_checkpoint(table, entries, name, why)
+    return Broken(table, path, why)
 
 
 def _first_gap(entries: list[FileEntry], versions: list[int]) -> int | None:

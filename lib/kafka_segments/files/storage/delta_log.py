@@ -5,7 +5,7 @@ What a version of a table holds is told by ``delta_rows``, which has the library
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka_segments.errors import NoFolderError, SourceError
 from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
@@ -18,6 +18,8 @@ CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 """Names in a table's log; the group is the version."""
 MOST_COMMIT_BYTES = 64 * 1024 * 1024
 _MOST_COMMITS = 100
+_LAST_CHECKPOINT = "_last_checkpoint"
+_MOST_LAST_CHECKPOINT_BYTES = 4 * 1024 * 1024
 # The last one is deltalake's: a commit before it gets its name.
 _OF_NO_COMMIT = re.compile(r"\..*|_staged_commits|[0-9]{20}\.json#[0-9]+")
 
@@ -65,6 +67,28 @@ def read_actions(file: Place) -> list[dict[str, Any]]:
         if not isinstance(actions[-1], dict):
             raise ValueError(f"has no action in line {number}")  # noqa: TRY004
     return actions
+
+
+class WrittenCheckpoint(NamedTuple):
+    """What a table's log says of the checkpoint that was written last: its version, its bytes."""
+
+    version: int
+    size_bytes: int
+
+
+def written_checkpoint(table: str, entries: list[FileEntry]) -> WrittenCheckpoint | None:
+    """Return what ``_last_checkpoint`` says; None: nothing, or it is not whole, as Delta takes it.
+
+    Source: delta-io/delta PROTOCOL.md, Last Checkpoint File.
+    """
+    if not any(entry.name == _LAST_CHECKPOINT for entry in entries):
+        return None
+    try:
+        file = log_of(table).child(_LAST_CHECKPOINT)
+        told = json.loads(read_whole(file, most_bytes=_MOST_LAST_CHECKPOINT_BYTES))
+        return WrittenCheckpoint(int(told["version"]), int(told["sizeInBytes"]))
+    except (OSError, SourceError, KeyError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def last_version(table: str) -> int | None:

@@ -172,7 +172,9 @@ class _DataFile(NamedTuple):
             why = why_of_other_size(stream.size(), self.size_bytes)
             if why is not None:
                 raise BrokenTableError(Broken(self.table, self.path, why).text)
-            yield parquet.ParquetFile(stream, coerce_int96_timestamp_unit=_UNIT)
+            yield parquet.ParquetFile(
+                stream, coerce_int96_timestamp_unit=_UNIT, page_checksum_verification=True
+            )
 
 
 def _rows_of(file: _DataFile, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:

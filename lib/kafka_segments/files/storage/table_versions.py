@@ -13,6 +13,7 @@ for it.
 import json
 import math
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from kafka_segments.files.storage.files import (
     read_whole,
 )
 from kafka_segments.files.storage.folder_lock import creation_lock
+from kafka_segments.files.storage.local_file import Kind
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
@@ -109,11 +111,17 @@ def forget_version(table: str) -> None:
 def forget_spoilt(warehouse: str) -> None:
     """Note nothing of any table where the notes are spoilt: all tables are made whole.
 
+    A folder in the place of the notes is kept beside them, as ``_spoilt_versions-…``.
+
     Raises:
         OSError: the file cannot be written, or a store did not give it.
     """
     if _noted_or_none(warehouse) is None:
         with creation_lock(warehouse, NOTES):
+            file = place(join_uri(warehouse, NOTES))
+            if file.store.is_local and file.kind() is Kind.FOLDER:
+                kept = place(join_uri(warehouse, f"_spoilt_versions-{uuid.uuid4().hex[:8]}"))
+                file.filesystem.move(file.path, kept.path)
             _write(warehouse, {})
 
 

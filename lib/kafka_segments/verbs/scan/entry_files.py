@@ -169,6 +169,7 @@ class _EntryFile:
                     use_dictionary=list(SEGMENT_KEYS),
                     column_encoding=dict.fromkeys(self._columns, "DELTA_BINARY_PACKED"),
                     store_schema=False,  # no reader is to know of the dictionaries
+                    write_page_checksum=True,
                 )
             self._writer.write_batch(batch)
         self._keys, self._entries, self._rows = [], [], 0
