@@ -41,6 +41,9 @@ from kafka_segments.compiled_sources import compiled_sources
 
 _SOURCES = compiled_sources(files(__package__))
 
+COMPILED_NOW: set[str] = set()
+"""The functions that this process is compiling: a first run takes seconds for them."""
+
 
 class _OfUser(UserWideCacheLocator):  # type: ignore[misc]
     """The user's own cache; none where nothing says where the user's files lie."""
@@ -115,6 +118,7 @@ class _Compiled(NullCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._caches: list[Any] = []
+        self._name = f"{function.__module__}.{function.__qualname__}"
         for kind in _KINDS:
             with suppress(RuntimeError, OSError):  # there is no such folder
                 self._caches.append(kind(function))
@@ -129,9 +133,11 @@ class _Compiled(NullCache):  # type: ignore[misc]
                 found = cache.load_overload(signature, context)
                 if found is not None:
                     return found
+        COMPILED_NOW.add(self._name)
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
+        COMPILED_NOW.discard(self._name)
         for cache in self._caches[:1]:
             with suppress(OSError):
                 cache.save_overload(signature, result)

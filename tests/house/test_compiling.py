@@ -81,6 +81,25 @@ def test_a_folder_of_somebody_elses_is_not_taken_for_the_users_own(folder: Path)
     assert list(foreign.iterdir()) == []
 
 
+def test_while_a_function_is_compiled_the_process_says_so(folder: Path) -> None:
+    ask = (
+        "from kafka_segments.compiling import COMPILED_NOW; from kafka_segments.small import one;"
+        "seen = []; load = one._cache.load_overload;"
+        "one._cache.load_overload = lambda *a: (load(*a), seen.append(set(COMPILED_NOW)))[0];"
+        "one(); print(*seen, COMPILED_NOW)"
+    )
+    environment = {"PYTHONPATH": str(folder / "lib"), "NUMBA_CACHE_DIR": str(folder / "own")}
+
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+
+    assert told == ["{'kafka_segments.small.one'} set()\n", "set() set()\n"]
+
+
 def test_where_nothing_may_be_written_each_process_compiles(folder: Path) -> None:
     assert _hits(folder, NO_TEMPORARY) == 0
 

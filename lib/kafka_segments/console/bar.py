@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_segments.engine.limits import Load
 
 _POLL_SECONDS = 0.3
+COMPILES = "compiling for this machine"
 
 
 class ReadProgress:
@@ -126,7 +127,9 @@ class ProgressBar:
                     break
             else:
                 text = f"{done} of {total} tasks"
-            if total:
+            if _compiles():
+                self._bars.update(bar, description=COMPILES)
+            elif total:
                 self._bars.update(bar, description=text, completed=done, total=total)
 
 
@@ -209,6 +212,12 @@ def _reading_text(work: ReadProgress, share: float, spent: float) -> str:
         return text
     left = round(spent * (1 - share) / share)
     return f"{text}, {f'{left} s' if left < 60 else duration(1000 * left)} left"
+
+
+def _compiles() -> bool:
+    """Tell whether this process compiles now, if it has come to what is compiled at all."""
+    compiling = sys.modules.get("kafka_segments.compiling")
+    return compiling is not None and bool(compiling.COMPILED_NOW)
 
 
 def _jvm_errors_of(spark: "SparkSession | None") -> tuple[type[Exception], ...]:
