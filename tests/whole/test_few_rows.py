@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine import limits
 from kafka_segments.engine.choose import few_rows, has_few_rows
-from kafka_segments.engine.frames import packing
+from kafka_segments.engine.frames import engines
 from kafka_segments.engine.frames.computed_once import collected_if_few
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
@@ -144,7 +144,7 @@ def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_
             patched.setattr(limits, "_LITTLE_BYTES", 0)
             patched.setitem(limits.MOST, limits.Work.ROWS, limits.Load(0))
             if kind == "tasks":
-                patched.setattr(packing, "MOST_IN_DRIVER", 0)
+                patched.setattr(engines, "MOST_IN_DRIVER", 0)
             return made(kind)
 
     here = made("here")

@@ -5,7 +5,7 @@ compiles a Java program for each query, starts Python workers, and caches frames
 each of these takes longer than the query. On all else Spark works as it does by itself.
 
 A verb begins with a session that takes all for few rows (``few_rows``). How much it has found, and
-what is to be done with rows, it says by the functions of ``engine/frames``, which ask here.
+what is to be done with rows, it says by ``engine/frames``, whose two engines ask here.
 """
 
 from collections.abc import Iterator, Mapping

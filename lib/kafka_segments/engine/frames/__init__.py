@@ -1,1 +1,1 @@
-"""What verbs do with rows; which engine does it is chosen here, and nowhere in a verb."""
+"""What verbs do with rows, by one of two engines (``engines``); no verb asks which one."""

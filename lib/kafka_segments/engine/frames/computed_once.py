@@ -4,8 +4,7 @@ from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 
-from kafka_segments.engine.choose import has_few_rows
-from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.frames.engines import engine_of
 from kafka_segments.engine.spark.parallelism import default_parallelism
 
 _ROWS_A_FILE = 50_000
@@ -18,9 +17,7 @@ def computed_once(frame: DataFrame, caches: ExitStack | None = None) -> DataFram
     Where a verb works on few rows they are collected now, as by ``collected_if_few``. Others are
     persisted until ``caches`` closes; None: until the session ends.
     """
-    if has_few_rows(frame.sparkSession):
-        return collected_if_few(frame)
-    return persisted_if_many(frame, caches)
+    return persisted_if_many(collected_if_few(frame), caches)
 
 
 def persisted_if_many(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
@@ -29,12 +26,7 @@ def persisted_if_many(frame: DataFrame, caches: ExitStack | None = None) -> Data
     Few are computed anew by each step that reads them: for two short steps that takes less time
     than to collect them in between.
     """
-    if has_few_rows(frame.sparkSession):
-        return frame
-    kept = frame.persist()
-    if caches is not None:
-        caches.callback(kept.unpersist)
-    return kept
+    return engine_of(frame.sparkSession).persisted(frame, caches)
 
 
 def collected_if_few(frame: DataFrame) -> DataFrame:
@@ -43,10 +35,7 @@ def collected_if_few(frame: DataFrame) -> DataFrame:
     The driver holds them, and one task does all that follows. Rows that the driver holds already
     are not collected once more.
     """
-    spark = frame.sparkSession
-    if not has_few_rows(spark) or rows_in_driver(frame) is not None:
-        return frame
-    return frame_of_rows(spark, *computed_rows(frame))
+    return engine_of(frame.sparkSession).collected(frame)
 
 
 def joined_by_shuffle(frame: DataFrame) -> DataFrame:
@@ -55,7 +44,7 @@ def joined_by_shuffle(frame: DataFrame) -> DataFrame:
     Spark broadcasts persisted rows by their compressed size: millions of rows that are alike are
     few bytes, until each task has a copy.
     """
-    return frame if has_few_rows(frame.sparkSession) else frame.hint("merge")
+    return engine_of(frame.sparkSession).joined_by_shuffle(frame)
 
 
 def in_one_task(frame: DataFrame) -> DataFrame:
@@ -63,7 +52,7 @@ def in_one_task(frame: DataFrame) -> DataFrame:
 
     So nothing is shuffled, and a write makes one file.
     """
-    return frame.coalesce(1) if has_few_rows(frame.sparkSession) else frame
+    return engine_of(frame.sparkSession).shared_out(frame, lambda many: many)
 
 
 def into_files(frame: DataFrame, rows: int) -> DataFrame:
@@ -72,9 +61,11 @@ def into_files(frame: DataFrame, rows: int) -> DataFrame:
     Of enough rows all cores write. ``rows``: about how many there are.
     """
     spark = frame.sparkSession
-    if has_few_rows(spark):
-        return frame.coalesce(1)
-    return frame.coalesce(count_files(rows, cores=default_parallelism(spark)))
+
+    def by_spark(many: DataFrame) -> DataFrame:
+        return many.coalesce(count_files(rows, cores=default_parallelism(spark)))
+
+    return engine_of(spark).shared_out(frame, by_spark)
 
 
 def count_files(rows: int, *, cores: int) -> int:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.engine.spark.connect import is_connect
 
-_KNOWN: WeakKeyDictionary[DataFrame, pa.Table] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[DataFrame, tuple[pa.Table, StructType]] = WeakKeyDictionary()
 
 
 def local_rows(
@@ -48,10 +48,12 @@ def _with_schema(frame: Any, columns: StructType) -> DataFrame:
 
 
 def computed_rows(frame: Any) -> tuple[pa.Table, StructType]:
-    """Return the rows of a DataFrame as Arrow, and their schema.
+    """Return the rows of a DataFrame as Arrow, and their schema; Spark computes unknown ones.
 
     ``DataFrame.toArrow`` of a client asks the server for the schema first, which then plans twice.
     """
+    if frame in _KNOWN:
+        return _KNOWN[frame]
     if not is_connect(frame.sparkSession):
         return frame.toArrow(), frame.schema
     rows, schema = frame._to_table()
@@ -61,10 +63,10 @@ def computed_rows(frame: Any) -> tuple[pa.Table, StructType]:
 def frame_of_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
     """Return few rows of Arrow as a DataFrame of one task; ``rows_in_driver`` finds them by it."""
     frame = arrow_rows(spark, rows, columns).coalesce(1)
-    _KNOWN[frame] = rows
+    _KNOWN[frame] = rows, columns
     return frame
 
 
 def rows_in_driver(frame: DataFrame) -> pa.Table | None:
     """Return the rows that a DataFrame was made of; None: Spark has to compute them."""
-    return _KNOWN.get(frame)
+    return _KNOWN[frame][0] if frame in _KNOWN else None

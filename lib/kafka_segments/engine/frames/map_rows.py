@@ -8,13 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.choose import can_work_in_driver
-from kafka_segments.engine.frames.local_rows import (
-    arrow_schema,
-    computed_rows,
-    frame_of_rows,
-    rows_in_driver,
-)
+from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.local_rows import arrow_schema, frame_of_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER, MOST_ROWS
 from kafka_segments.engine.spark.parallelism import default_parallelism
 
@@ -41,9 +36,9 @@ def map_rows(
     ``tell``: is told of rows that were mapped in the driver.
     """
     spark = rows.sparkSession
-    if can_work_in_driver(spark):
-        known = rows_in_driver(rows)
-        found = computed_rows(rows)[0] if known is None else known
+    here = engine_of(spark).rows_to_map(rows)
+    if here is not None:
+        found = here[0]
         if len(found) <= (MOST_ROWS if most_in_driver is None else most_in_driver):
             if threads > 1:
                 done = _SharedRows(found, rows_at_once, tell).map(on_task, threads)

@@ -7,14 +7,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.choose import can_work_in_driver, expect_many_rows, has_few_rows
-from kafka_segments.engine.frames.expected import expect
-from kafka_segments.engine.frames.local_rows import (
-    arrow_rows,
-    arrow_schema,
-    computed_rows,
-    frame_of_rows,
-)
+from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.local_rows import arrow_rows, arrow_schema
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.packing import (
     ORDER,
@@ -51,16 +45,17 @@ def map_segments(
     Gives: ``row_type``.
     """
     spark, load = asked.sparkSession, None
-    if can_work_in_driver(spark):
-        found, kind = computed_rows(asked)
+    engine = engine_of(spark)
+    here = engine.rows_to_map(asked)
+    if here is not None:
+        found, kind = here
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
         if len(found) <= MOST_IN_DRIVER and size_bytes <= MOST_SEARCHED_HERE:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
-            expect(spark, Work.ROWS, Load(len(rows)))
-            make = frame_of_rows if has_few_rows(spark) else arrow_rows
-            return make(spark, rows, row_type)
+            engine.expect(Work.ROWS, Load(len(rows)))
+            return engine_of(spark).frame(rows, row_type)
         asked, load = arrow_rows(spark, found, kind), Load(len(found), size_bytes)
-        expect_many_rows(spark)
+        engine.expect_many()
     shared = pack_by_bytes(asked, by=size, load=load, tell=tell)
     return shared.mapInArrow(on_task, row_type)
 

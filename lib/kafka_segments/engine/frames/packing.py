@@ -6,8 +6,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.choose import can_work_in_driver, has_few_rows
-from kafka_segments.engine.limits import MOST_IN_DRIVER, OPEN_COST_BYTES, Load
+from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.limits import OPEN_COST_BYTES, Load
 from kafka_segments.engine.spark.parallelism import default_parallelism
 
 _TASK_BYTES = 1024**3
@@ -85,12 +85,7 @@ def share_out(
     segments: DataFrame, load: Load, tell: TellLoad = tell_nobody, *, by: str | None = "size_bytes"
 ) -> Shared:
     """Share a segment list out: few to threads of the driver, others to tasks by bytes; tell."""
-    spark = segments.sparkSession
-    threads = 0
-    if load.is_little and has_few_rows(spark):
-        threads = 1
-    elif load.segments <= MOST_IN_DRIVER and can_work_in_driver(spark):
-        threads = min(load.segments, default_parallelism(spark))
+    threads = engine_of(segments.sparkSession).threads(load)
     if threads:
         tell(load, 0)
         return Shared(segments, threads)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.frames.engines import engine_of
 from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
 from kafka_segments.engine.limits import MOST_UNLIKE
 
@@ -41,8 +41,7 @@ def by_keys(rows: DataFrame, keys: Sequence[str], *, order: Sequence[str | Colum
     if here is not None and len(names) == len(order):
         ordered = here.sort_by([(name, "ascending", "at_start") for name in names])
         return frame_of_rows(rows.sparkSession, ordered, rows.schema)
-    is_few = has_few_rows(rows.sparkSession)
-    brought = rows.coalesce(1) if is_few else rows.repartition(*keys)
+    brought = engine_of(rows.sparkSession).shared_out(rows, lambda many: many.repartition(*keys))
     return brought.sortWithinPartitions(*order)
 
 
@@ -59,8 +58,7 @@ def is_surely_null(rows: DataFrame, column: str) -> bool:
 
 def as_arrow(rows: DataFrame) -> pa.Table:
     """Return few rows as a table of Arrow."""
-    here = rows_in_driver(rows)
-    return computed_rows(rows)[0] if here is None else here
+    return computed_rows(rows)[0]
 
 
 def as_dicts(rows: DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafka_segments.engine.choose import can_work_in_driver
+from kafka_segments.engine.frames.engines import engine_of
 from kafka_segments.engine.frames.local_rows import rows_in_driver
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.packing import TellLoad, TellRead, pack_by_bytes, tell_nobody
@@ -70,11 +70,12 @@ def with_digests(
     Gives: the same, ``digests`` (the sha256 of each file by its name), ``unlisted`` also where a
         file cannot be read.
     """
-    spark, known = listed.sparkSession, rows_in_driver(listed)
+    spark = listed.sparkSession
+    here = None if rows_in_driver(listed) is None else engine_of(spark).rows_to_map(listed)
     asked = listed.select("path", "size_bytes", F.expr("files.name").alias("names"))
     row_type = from_arrow_schema(_DIGESTED)
-    if known is not None and len(known) <= MOST_IN_DRIVER and can_work_in_driver(spark):
-        tell(Load(len(known), sum(known["size_bytes"].to_pylist())), 0)
+    if here is not None and len(here[0]) <= MOST_IN_DRIVER:
+        tell(Load(len(here[0]), sum(here[0]["size_bytes"].to_pylist())), 0)
         threads = default_parallelism(spark)
         on_read = None if tell_read is None else _teller(tell_read)
         digested = map_rows(asked, _digest, row_type, threads=threads, tell=on_read)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.expected import expect
+from kafka_segments.engine.frames.engines import engine_of
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.engine.limits import Load, Work
@@ -261,7 +261,7 @@ def _bare(options: TierOptions, folders: DataFrame, objects: DataFrame) -> list[
 def _folders(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
     """Return the folders of partitions in the tier, and how many others were not looked into."""
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
-    expect(spark, Work.LIST, Load(segments=sum(load.segments for load in loads.values())))
+    engine_of(spark).expect(Work.LIST, Load(segments=sum(load.segments for load in loads.values())))
     unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
     return listed.where(F.col("kind") == kinds.LOG), unseen
 
