@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -280,6 +281,31 @@ def test_each_topic_is_decided_by_its_own_settings(
     assert kept == {"ct-two-partitions": -1, "txn": 2_592_000_000}
     explained = run_explain(spark, _options(built[1], conf=conf), topic="txn", partition=0)
     assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
+
+
+def test_a_topic_alone_is_decided_as_among_all_and_one_that_is_not_there_is_named(
+    spark: SparkSession, built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = _options(built[1], "retention_ms=1")
+    alone = replace(options, topics=("txn",))
+
+    columns = ("topic", "base_offset", "decision", "reason", "deletes_at_ms")
+    of_all, of_one = (
+        run_retention(spark, asked, dry_run=True).select(*columns).orderBy("base_offset")
+        for asked in (options, alone)
+    )
+    assert of_one.collect() == of_all.where("topic = 'txn'").collect() != []
+    compared = run_what_if(spark, alone, settings_grid(["retention_ms=-1"])).collect()
+    assert [row["topic"] for row in compared] == ["txn"]
+
+    absent = replace(options, topics=("txn", "txm"))
+    told = f"{built[1]} has no segments of topic txm: it has txn"
+    with pytest.raises(UsageError, match=told):
+        segments_to_decide(spark, absent)
+    # As of a table that is too large to be read without Spark.
+    monkeypatch.setattr("kafka_segments.verbs.judge.retention.run.logs_known", lambda _: None)
+    with pytest.raises(UsageError, match=told):
+        segments_to_decide(spark, absent)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """What a verb says of the tables that its answer is taken from: their age, and what they lack."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kafka_segments.console.lines import say
@@ -14,17 +15,22 @@ if TYPE_CHECKING:
 
 
 def tell_as_built(
-    spark: "SparkSession", warehouse: str, *, now_ms: int, log: tuple[str, int] | None = None
+    spark: "SparkSession",
+    warehouse: str,
+    *,
+    now_ms: int,
+    topics: Sequence[str] = (),
+    partition: int | None = None,
 ) -> None:
     """Say on stderr of which builds the tables are; where logs lack their end, more is not known.
 
-    ``log``: topic and partition of the log that is asked about; None: all are.
+    ``topics``, ``partition``: the logs that are asked about, as for ``read_as_built``.
     """
     from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
     try:
-        found = read_as_built(Warehouse(spark, warehouse), log)
+        found = read_as_built(Warehouse(spark, warehouse), topics, partition)
     except KafkaSegmentsError as error:
         tell_not_known([f"how old the tables are is not known: {error}"])
         return

@@ -1,6 +1,6 @@
 """What tables say of themselves before an answer from them is believed: builds, logs cut short."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row, Window
@@ -40,10 +40,13 @@ def last_builds(tables: Warehouse) -> DataFrame:
     return builds.groupBy("sources").agg(F.unix_millis(F.max("started_at")).alias("built_ms"))
 
 
-def read_as_built(tables: Warehouse, log: tuple[str, int] | None = None) -> AsBuilt:
+def read_as_built(
+    tables: Warehouse, topics: Sequence[str] = (), partition: int | None = None
+) -> AsBuilt:
     """Ask the tables when they were built and which logs lack their end, by one query.
 
-    ``log``: topic and partition of the log that is asked about; None: all are.
+    ``topics``: those whose logs are asked about; empty: of all. ``partition``: the one of these
+    that is asked about; None: all are.
 
     Raises:
         UsageError: the warehouse lacks a table.
@@ -51,8 +54,10 @@ def read_as_built(tables: Warehouse, log: tuple[str, int] | None = None) -> AsBu
     """
     segments = tables.read(SEGMENTS, (*LOG_KEYS, "base_offset", "next_offset", "vanished_at"))
     there = segments.where(F.col("vanished_at").isNull())
-    if log is not None:
-        there = there.where((F.col("topic") == log[0]) & (F.col("partition") == log[1]))
+    if topics:
+        there = there.where(F.col("topic").isin(*topics))
+    if partition is not None:
+        there = there.where(F.col("partition") == partition)
     last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
     ends = there.groupBy(*LOG_KEYS).agg(last)
     cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())

@@ -45,12 +45,18 @@ def retention() -> None:
     help="Show what other settings keep, per topic; values with commas and several keys make a"
     " grid. Repeatable.",
 )
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Decide for this topic alone, and keep no decisions; repeatable.",
+)
 @decision_options
 def decide(**options: Any) -> None:
     """Decide for every segment; the default.
 
     The result is one row a segment, and table retention_decisions; with --what-if one row a
-    topic and setting.
+    topic and setting. The table has decisions for all topics of a run, so --topic adds none.
     """
     run_with(_decide, options)
 
@@ -75,14 +81,14 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 
     asked = retention_options(**options)
     grid = settings_grid(what_if)
-    print_retention_settings(asked.warehouse, asked.configs)
-    dry_run = bool(grid) or keeps_nothing(asked.warehouse, dry_run=dry_run)
+    print_retention_settings(asked.warehouse, asked.configs, asked.topics)
+    dry_run = bool(grid or asked.topics) or keeps_nothing(asked.warehouse, dry_run=dry_run)
     with verb_session("retention", warehouse=asked.warehouse, reads_all=True) as verb:
         if grid:
             print_what_if(run_what_if(verb.spark, asked, grid), output)
         else:
             print_retention(run_retention(verb.spark, asked, dry_run=dry_run), output)
-        tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms)
+        tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms, topics=asked.topics)
     return ExitStatus.DONE
 
 
@@ -111,6 +117,11 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
             if not found:
                 raise UsageError(f"{asked.warehouse} has no segments of {log}")
             print_explain(found, asked.configs, now_ms=asked.now_ms)
-        of_log = (folder.topic, folder.partition)
-        tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms, log=of_log)
+        tell_as_built(
+            verb.spark,
+            asked.warehouse,
+            now_ms=asked.now_ms,
+            topics=(folder.topic,),
+            partition=folder.partition,
+        )
     return ExitStatus.DONE

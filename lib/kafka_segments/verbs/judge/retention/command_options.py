@@ -188,6 +188,7 @@ def retention_options(
     server_properties: Path | None,
     remote_offsets: Path | None,
     kafka_version: str,
+    topics: tuple[str, ...] = (),
     **_: Any,
 ) -> "RetentionOptions":
     """Read what ``decision_options`` were given into ``RetentionOptions``.
@@ -221,4 +222,5 @@ def retention_options(
         rules=RetentionRules.of(kafka_version),
         now_ms=now_ms,
         remote_offsets=tuple(offsets),
+        topics=topics,
     )

@@ -1,6 +1,6 @@
 """Settings in words: which value holds for which topics, and where it comes from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,12 +33,17 @@ def _value_in_words(key: str, setting: Setting) -> str:
     return setting.text or "(empty)"
 
 
-def print_retention_settings(warehouse: str, configs: TopicConfigs) -> None:
-    """Print on stderr the settings of retention of all topics, and where they come from.
+def print_retention_settings(
+    warehouse: str, configs: TopicConfigs, topics: Collection[str] = ()
+) -> None:
+    """Print on stderr the settings of retention of topics, and where they come from.
 
-    Of tables that are too large to be read without Spark nothing is printed.
+    ``topics``: their names; empty: of all. Of tables that are too large to be read without Spark
+    nothing is printed.
     """
     logs = logs_of_topics(warehouse) or ()
+    if topics:
+        logs = {log for log in logs if log.topic in topics}
     for line in settings_in_short(configs, logs):
         say(f"{line}")
 

@@ -16,6 +16,8 @@ from kafka_segments.engine.tables.configs import KEYS, with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import telling_left_over
+from kafka_segments.engine.tables.logs_in_tables import logs_known
+from kafka_segments.engine.tables.missing import require_names, require_values
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.engine.tables.topic_configs import (
     ClusterConfigs,
@@ -76,6 +78,7 @@ class RetentionOptions:
         configs: the settings of topics and brokers.
         rules: the rules of a release.
         remote_offsets: the last offset in remote storage, of tiered partitions.
+        topics: of these alone; empty: of all.
     """
 
     warehouse: str
@@ -83,6 +86,7 @@ class RetentionOptions:
     rules: RetentionRules
     now_ms: int
     remote_offsets: tuple[PartitionOffset, ...] = ()
+    topics: tuple[str, ...] = ()
 
 
 def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bool) -> DataFrame:
@@ -164,14 +168,26 @@ def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFr
     """Return the segments that are there, with all columns that ``decide_retention`` needs.
 
     Raises:
-        UsageError: the warehouse has no segments.
+        UsageError: the warehouse has no segments, or none of a topic that is named.
     """
     tables = Warehouse(spark, options.warehouse)
     offsets = options.remote_offsets
     remote = local_rows(spark, offsets, _REMOTE) if offsets else None
+    segments = tables.read(SEGMENTS, _OF_SEGMENTS)
+    if options.topics:
+        _require_topics(segments, options)
+        segments = segments.where(F.col("topic").isin(*options.topics))
     return (
-        tables.read(SEGMENTS, _OF_SEGMENTS)
-        .transform(with_log_state(tables.read(LOGS, _OF_LOGS), remote))
+        segments.transform(with_log_state(tables.read(LOGS, _OF_LOGS), remote))
         .transform(telling_left_over(tables))
         .transform(with_topic_configs(spark, options.configs))
     )
+
+
+def _require_topics(segments: DataFrame, options: RetentionOptions) -> None:
+    known, what = logs_known(options.warehouse), "segments of topic"
+    if known is None:
+        there = segments.where(F.col("vanished_at").isNull()).select("topic")
+        require_values(options.warehouse, what, options.topics, there)
+    else:
+        require_names(options.warehouse, what, options.topics, (log.topic for log in known))
