@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from deltalake import write_deltalake
 
 from kafka_segments.cli import cli
-from kafka_segments.console.early import local_path, require_source, require_tables
+from kafka_segments.console.early import local_path, require_output, require_source, require_tables
 from kafka_segments.console.strict_options import Command
 from kafka_segments.engine.spark.java import feature_release, find_java, java_version, require_java
 from kafka_segments.errors import SourceError, UsageError
@@ -38,6 +38,15 @@ PLANNED = (
     ["retention", "apply"],
     ["retention", "rollback"],
     *(["migrate", step] for step in ("stage", "verify", "apply", "rollback", "status")),
+)
+WRITES = (
+    ["build", "--source", ".", "--warehouse", "wh", "--index-dir"],
+    ["build", "--source", ".", "--warehouse", "wh", "--set-aside"],
+    ["compact", "--source", ".", "--warehouse", "wh", "--set-aside"],
+    ["divergence", "repair", "--copy", "a=.", "--copy", "b=.", "--out"],
+    ["recovery", "kit", "--source", ".", "--out"],
+    ["report", "--warehouse", "wh", "--out"],
+    ["validate", "--warehouse", "wh", "--docs-dir"],
 )
 NEEDS_SOURCES = (["build"], ["audit"], ["forensics"], ["migrate", "plan"])
 
@@ -346,3 +355,44 @@ def test_an_unknown_plan_is_refused_and_what_to_do_is_said(verb: list[str], tmp_
 
     what = "see table retention_plans" if verb[0] == "retention" else "run `kafka-segments migrate"
     assert line.startswith(f"kafka-segments: {tmp_path} has no plan x: {what}")
+
+
+@pytest.mark.parametrize("arguments", WRITES)
+def test_a_result_that_could_not_be_written_is_refused_first(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option, file = arguments[-1], tmp_path / "file"
+    file.write_bytes(b"")
+    is_page = option == "--out" and arguments[0] == "report"
+
+    in_place = tmp_path if is_page else file
+    there, needed = ("folder", "file") if is_page else ("file", "folder")
+    assert _line(*arguments, in_place) == (
+        f"kafka-segments: {option} {in_place} is a {there}: the name of a {needed} expected"
+    )
+    below = file / "name"
+    assert _line(*arguments, below) == (
+        f"kafka-segments: {option} {below}: {file} is no folder, name another place"
+    )
+    new = tmp_path / "new" / "name"
+    if is_page:
+        assert _line(*arguments, new) == (
+            f"kafka-segments: {option} {new}: folder {new.parent} is not there, make it first"
+        )
+        new = tmp_path / "new"
+    # Root, as whom tests may run, writes everywhere.
+    monkeypatch.setattr("kafka_segments.console.early.os.access", lambda *_: False)
+    assert _line(*arguments, new) == (
+        f"kafka-segments: {option} {new} cannot be written: folder {tmp_path} is read-only, or not"
+        " this user's; make it writable, or name another place"
+    )
+
+
+def test_a_dry_run_and_a_store_name_any_place(tmp_path: Path) -> None:
+    require_output("--out", "s3://bucket/page.html", is_file=True)
+    require_output("--out", str(tmp_path / "page.html"), is_file=True)
+    require_output("--out", str(tmp_path / "new" / "folder"), is_file=False)
+    build = ["build", "--source", tmp_path / "none", "--warehouse", "wh", "--dry-run"]
+
+    assert "--source" not in (line := _line(*build, "--index-dir", __file__))
+    assert str(tmp_path / "none") in line

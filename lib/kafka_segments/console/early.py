@@ -83,6 +83,38 @@ def require_source(text: str) -> None:
         raise SourceError(str(folder), _in_words(error, folder)) from None
 
 
+def require_output(option: str, text: str, *, is_file: bool) -> None:
+    """Refuse a local place that a result cannot be written to; others say it at the first write.
+
+    A folder and those above it are made by the verbs; those above a file have to be there.
+
+    Raises:
+        UsageError: a folder is in a file's place or the other way round, a file's folder is not
+            there, or this user cannot write.
+    """
+    target = local_path(text)
+    if target is None:
+        return
+    try:
+        folder = target.parent if is_file else target
+        if target.exists() and target.is_dir() == is_file:
+            there, needed = ("folder", "file") if is_file else ("file", "folder")
+            raise UsageError(f"{option} {target} is a {there}: the name of a {needed} expected")
+        while not (is_file or os.path.lexists(folder)):
+            folder = folder.parent
+        if is_file and not os.path.lexists(folder):
+            raise UsageError(f"{option} {target}: folder {folder} is not there, make it first")
+        if not folder.is_dir():
+            raise UsageError(f"{option} {target}: {folder} is no folder, name another place")
+    except OSError as error:
+        raise UsageError(f"{option} {target} cannot be written: {error}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{option} {target} cannot be written: folder {folder} is read-only, or not this"
+            " user's; make it writable, or name another place"
+        )
+
+
 def require_tables(text: str, names: Sequence[str]) -> None:
     """Refuse a warehouse that has not the tables that are read.
 

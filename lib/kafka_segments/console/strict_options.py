@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from kafka_segments.console.early import Refused, check_before_session
+from kafka_segments.console.early import Refused, check_before_session, require_output
 from kafka_segments.console.help_form import write_example, write_options
 from kafka_segments.errors import UsageError
 from kafka_segments.extras import require_extra
@@ -67,6 +67,15 @@ class _Text(click.types.StringParamType):
         return [CompletionItem(incomplete, type=self._kind)]
 
 
+class _Output(_Text):
+    """A place that a verb writes its result to, which is looked at before the verb starts."""
+
+    def refuse(self, option: str, value: str) -> None:
+        """Refuse a value that cannot be written, as ``require_output``."""
+        require_output(option, value, is_file=self._kind == "file")
+
+
+OUTPUT_FILE, OUTPUT_FOLDER = _Output("file"), _Output("dir")
 _PLACES = {"DIR": _Text("dir"), "FILE": _Text("file"), "URI": _Text("dir")}
 """What completes a text, by what the help calls it."""
 _NAMED = "NAME=URI"
@@ -122,6 +131,23 @@ def _refuse_misread_places(command: click.Command, ctx: click.Context, args: lis
                 raise Refused(
                     f"{param.opts[0]} {without_secrets(place)}: a path on a disk expected"
                 )
+
+
+def _refuse_outputs(command: click.Command, ctx: click.Context) -> None:
+    """Refuse places that the result cannot be written to; a dry run writes to none.
+
+    Raises:
+        Refused: one of them is so.
+    """
+    if ctx.params.get("dry_run"):
+        return
+    for param in command.params:
+        value = ctx.params.get(str(param.name))
+        if isinstance(param.type, _Output) and value is not None:
+            try:
+                param.type.refuse(param.opts[0], value)
+            except UsageError as error:
+                raise Refused(str(error)) from None
 
 
 def _quiet_option() -> click.Option:
@@ -199,6 +225,7 @@ class Command(click.Command):
             extra, verb = "spark", f"{verb} --warehouse"
         if extra is not None:
             _require_extra(extra, verb)
+        _refuse_outputs(self, ctx)
         check_before_session(ctx.params, reads=self.reads, needs_spark=needs_spark)
         return super().invoke(ctx)
 

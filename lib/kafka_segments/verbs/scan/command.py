@@ -18,7 +18,7 @@ from kafka_segments.console.options import (
     shared_options,
     source_option,
 )
-from kafka_segments.console.strict_options import INT
+from kafka_segments.console.strict_options import INT, OUTPUT_FOLDER
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 )
 @source_option
 @follow_links_option
-@click.option("--index-dir", metavar="URI", help="Where index files go; default: no files.")
+@click.option(
+    "--index-dir",
+    type=OUTPUT_FOLDER,
+    metavar="URI",
+    help="Where index files go; default: no files.",
+)
 @click.option("--in-place", is_flag=True, help="Write index files beside the segments.")
 @click.option(
     "--recovery",
@@ -76,6 +81,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--set-aside",
+    type=OUTPUT_FOLDER,
     metavar="URI",
     help="Where replaced index files are kept; default: _set_aside under --warehouse.",
 )

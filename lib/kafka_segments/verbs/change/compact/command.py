@@ -15,7 +15,7 @@ from kafka_segments.console.options import (
     run_with,
     shared_options,
 )
-from kafka_segments.console.strict_options import INT, POSITIVE_INT, Command
+from kafka_segments.console.strict_options import INT, OUTPUT_FOLDER, POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
@@ -47,6 +47,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 )
 @click.option(
     "--set-aside",
+    type=OUTPUT_FOLDER,
     metavar="DIR",
     help="Where changed and removed files are kept; default: _set_aside under --warehouse.",
 )

@@ -13,7 +13,7 @@ from kafka_segments.console.options import (
     run_with,
     verbose_option,
 )
-from kafka_segments.console.strict_options import Command
+from kafka_segments.console.strict_options import OUTPUT_FILE, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 
@@ -25,7 +25,13 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
     example="--warehouse /srv/warehouse --out report.html",
 )
 @click.option("--warehouse", required=True, metavar="URI", help="Root of the Delta tables.")
-@click.option("--out", required=True, metavar="FILE", help="The page; replaced where it is there.")
+@click.option(
+    "--out",
+    type=OUTPUT_FILE,
+    required=True,
+    metavar="FILE",
+    help="The page; replaced where it is there.",
+)
 @click.option(
     "--directories",
     multiple=True,

@@ -17,7 +17,7 @@ from kafka_segments.console.options import (
     run_with,
     shared_options,
 )
-from kafka_segments.console.strict_options import Command
+from kafka_segments.console.strict_options import OUTPUT_FOLDER, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.files.storage.typed_uris import absolute_uri
@@ -33,6 +33,7 @@ _SEVERITIES = ("fatal", "warning", "info")
 )
 @click.option(
     "--docs-dir",
+    type=OUTPUT_FOLDER,
     metavar="DIR",
     help="Local folder for the Data Docs; default: _data_docs under a local --warehouse.",
 )

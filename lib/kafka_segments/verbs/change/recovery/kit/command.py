@@ -16,7 +16,7 @@ from kafka_segments.console.options import (
     verbose_option,
 )
 from kafka_segments.console.progress import progress
-from kafka_segments.console.strict_options import POSITIVE_INT, Command
+from kafka_segments.console.strict_options import OUTPUT_FOLDER, POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.engine.spark.java import require_java
 from kafka_segments.extras import has_extra, require_extra
@@ -34,7 +34,9 @@ _NEVER_MS = 2**63 - 1
 
 @click.command(cls=Command, extra=None, example="--source /data/kafka-logs --out /srv/kit")
 @source_option
-@click.option("--out", required=True, metavar="DIR", help="A new folder for the kit.")
+@click.option(
+    "--out", type=OUTPUT_FOLDER, required=True, metavar="DIR", help="A new folder for the kit."
+)
 @click.option(
     "--engine",
     type=click.Choice(["auto", "threads", "spark"]),

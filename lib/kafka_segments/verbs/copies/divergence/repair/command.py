@@ -14,7 +14,7 @@ from kafka_segments.console.options import (
     run_with,
     verbose_option,
 )
-from kafka_segments.console.strict_options import Command, complete_folder
+from kafka_segments.console.strict_options import OUTPUT_FOLDER, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.uris import without_secrets
@@ -30,9 +30,9 @@ from kafka_segments.verbs.judge.retention.command_options import config_file_opt
 @copy_option
 @click.option(
     "--out",
+    type=OUTPUT_FOLDER,
     required=True,
     metavar="FOLDER",
-    shell_complete=complete_folder,
     help="A new or empty folder on a disk that all executors see, apart from the copies.",
 )
 @click.option(
