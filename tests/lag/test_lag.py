@@ -247,3 +247,4 @@ def test_the_lag_is_printed_with_the_longest_first(spark: SparkSession, warehous
     assert done.exit_code == 1
     assert "more than 9.000 s  unread records deleted: 5 offsets" in done.stdout
     assert "1 commits, 1 that someone must look at" in done.stderr
+    assert "the tables are of the build of" in done.stderr

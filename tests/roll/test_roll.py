@@ -122,7 +122,7 @@ def test_a_log_that_lacks_its_end_tells_no_active_segment(broker: Path, tmp_path
         result = CliRunner().invoke(cli, [*verb, *warehouse, *later])
         assert result.exit_code == 1, verb
         assert f"1 log lacks its end. lat-none-0 in {source}: {why}" in result.stderr
-        age = "decided from the build of 2027-01-15 08:00:00 UTC, 1 d 1 h before: what"
+        age = "the tables are of the build of 2027-01-15 08:00:00 UTC, 1 d 1 h before: what"
         assert age in result.stderr
     result = CliRunner().invoke(cli, [*explain, "ct-none-0", *warehouse, *later])
     assert (result.exit_code, "lacks its end" in result.stderr) == (0, False)

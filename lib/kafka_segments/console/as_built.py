@@ -9,6 +9,8 @@ from kafka_segments.console.output import duration, utc
 from kafka_segments.errors import KafkaSegmentsError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from kafka_segments.engine.tables.as_built import AsBuilt
@@ -34,12 +36,29 @@ def tell_as_built(
     except KafkaSegmentsError as error:
         tell_not_known([f"how old the tables are is not known: {error}"])
         return
-    if found.oldest_ms is None or found.newest_ms is None:
-        tell_not_known(["how old the tables are is not known: they tell of no build"])
-    else:
-        say(_age(found.oldest_ms, found.newest_ms, now_ms))
+    _say_age(found.builds_ms, now_ms)
     if found.cut_logs:
         tell_not_known([_cut(found)])
+
+
+def tell_age(spark: "SparkSession", warehouse: str, *, now_ms: int) -> None:
+    """Say on stderr of which builds the tables are, where an answer is of the moment ``now_ms``."""
+    from kafka_segments.engine.tables.as_built import read_builds_ms  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
+
+    try:
+        builds_ms = read_builds_ms(Warehouse(spark, warehouse))
+    except KafkaSegmentsError as error:
+        tell_not_known([f"how old the tables are is not known: {error}"])
+        return
+    _say_age(builds_ms, now_ms)
+
+
+def _say_age(builds_ms: "Sequence[int]", now_ms: int) -> None:
+    if builds_ms:
+        say(_age(min(builds_ms), max(builds_ms), now_ms))
+    else:
+        tell_not_known(["how old the tables are is not known: they tell of no build"])
 
 
 def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
@@ -47,8 +66,10 @@ def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
     if now_ms >= oldest_ms:
         when = f"{duration(now_ms - oldest_ms)} before: what changed since does not count"
     if newest_ms == oldest_ms:
-        return f"decided from the build of {utc(oldest_ms)} UTC, {when}"
-    return f"decided from builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC, the oldest {when}"
+        return f"the tables are of the build of {utc(oldest_ms)} UTC, {when}"
+    return (
+        f"the tables are of builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC, the oldest {when}"
+    )
 
 
 def _cut(found: "AsBuilt") -> str:

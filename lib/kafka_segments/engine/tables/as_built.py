@@ -21,15 +21,12 @@ class AsBuilt(NamedTuple):
     """What the tables of a warehouse say of themselves.
 
     Attributes:
-        oldest_ms: when the last build began of the source whose last build is the oldest; None: no
-            build is noted.
-        newest_ms: the same of the source that was built last.
+        builds_ms: when the last build of each source began; none: no build is noted.
         cut_logs: the number of logs that lack their end, see ``cut_short``.
         cut_examples: the first of them: topic, partition, log directory, why.
     """
 
-    oldest_ms: int | None
-    newest_ms: int | None
+    builds_ms: list[int]
     cut_logs: int
     cut_examples: tuple[Row, ...]
 
@@ -64,13 +61,18 @@ def read_as_built(
     counted = cut.select(*_NAMED, F.count("*").over(Window.partitionBy(F.lit(0))).alias("logs"))
     named = counted.orderBy(*_NAMED).limit(_MOST_NAMED)
     found = collect_together({"builds": last_builds(tables), "cut": named})
-    moments, examples = _built_ms(found["builds"]), tuple(found["cut"])
-    return AsBuilt(
-        min(moments, default=None),
-        max(moments, default=None),
-        examples[0]["logs"] if examples else 0,
-        examples,
-    )
+    examples = tuple(found["cut"])
+    return AsBuilt(_built_ms(found["builds"]), examples[0]["logs"] if examples else 0, examples)
+
+
+def read_builds_ms(tables: Warehouse) -> list[int]:
+    """Return when the last build of each source began, in ms since 1970.
+
+    Raises:
+        UsageError: the warehouse lacks the table of runs.
+        BrokenTableError: it is not whole.
+    """
+    return _built_ms(last_builds(tables).collect())
 
 
 def _built_ms(builds: Iterable[Row]) -> list[int]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
@@ -98,6 +99,8 @@ def _failover(
     refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
     with verb_session("search failover", warehouse=asked.warehouse) as verb:
         found = print_failover(run_failover(verb.spark, asked, verb.caches), output)
+        for root in dict.fromkeys((asked.warehouse, asked.to_warehouse)):
+            tell_age(verb.spark, root, now_ms=now_ms)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 

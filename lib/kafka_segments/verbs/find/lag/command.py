@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
@@ -76,6 +77,7 @@ def _explain(
     is_share: bool,
     retention_minutes: int | None,
     most_commits: int,
+    now_ms: int,
     output: str,
     warehouse: str,
     **choice: Any,
@@ -94,6 +96,7 @@ def _explain(
     asked = ExplainOptions(root, LogChoice(**named), explain, retention_ms, most_commits)
     with verb_session("lag", warehouse=root) as verb:
         found = print_explained(run_explain(verb.spark, asked, verb.caches), output)
+        tell_age(verb.spark, root, now_ms=now_ms)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -139,4 +142,6 @@ def _lag(
             found = print_share_lag(run_share_lag(verb.spark, asked, verb.caches), output)
         else:
             found = print_lag(run_lag(verb.spark, asked, verb.caches), output)
+        if at_ms is None:
+            tell_age(verb.spark, root, now_ms=now_ms)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
