@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.engine.tables import delta
+from kafka_segments.engine.tables import delta, table_engines
 from kafka_segments.engine.tables import small_tables as at_once
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
@@ -107,7 +107,7 @@ def test_columns_are_read_here_up_to_so_many_rows(
     asked = ("path", "no_such", "base_offset")
     there = tables.read(SEGMENTS, asked)
     count = there.count()
-    monkeypatch.setattr(delta, "MOST_UNCHANGED", count)
+    monkeypatch.setattr(table_engines, "MOST_UNCHANGED", count)
 
     found = tables.columns_in_driver(SEGMENTS, asked)
 
@@ -125,7 +125,7 @@ def test_columns_are_read_here_up_to_so_many_rows(
 def test_columns_of_more_rows_are_left_to_delta(
     spark: SparkSession, broker_build: ReadyBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delta, "MOST_UNCHANGED", 1)
+    monkeypatch.setattr(table_engines, "MOST_UNCHANGED", 1)
 
     found = Warehouse(spark, str(broker_build.warehouse)).columns_in_driver(SEGMENTS, ("path",))
 
@@ -150,9 +150,11 @@ def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
     fill(tables, LOG_DIRS, [{"log_dir": "/a"}])
     with few_rows(spark):
         rows = tables.read(LOG_DIRS)  # as they are now
-    for name in ("read_small", "append_small", "merge_small", "create_table"):
-        monkeypatch.setattr(delta, name, _unexpected)
-    monkeypatch.setattr(delta, "shares_folder", lambda *_: False)
+    for name in ("read_small", "append_small", "merge_small"):
+        monkeypatch.setattr(table_engines, name, _unexpected)
+    monkeypatch.setattr(delta, "create_table", _unexpected)
+    for module in (delta, table_engines):
+        monkeypatch.setattr(module, "shares_folder", lambda *_: False)
 
     with few_rows(spark):
         tables.create(UNRECOGNIZED_FILES)
