@@ -4,10 +4,14 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.storage.delta_health import OF_BUILD
-from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN
+from kafka_segments.files.storage.table_versions import note_versions
+from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables
 from support.spark.connect_client import run_verb
 from support.spark.ready_builds import LentBuild, ReadyBuild
 
@@ -36,6 +40,23 @@ def _rows(warehouse: Path, table: str) -> list[dict[str, object]]:
     return sorted(
         ({key: value for key, value in row.items() if key not in made} for row in rows), key=str
     )
+
+
+def test_a_build_with_nothing_to_do_refuses_a_table_that_a_person_has_to_mend(
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "time_index"
+    for offset in range(3):
+        write_deltalake(str(table), pa.table({"offset": [offset]}), mode="append")
+    note_versions(str(tmp_path), ("time_index",))
+    assert mend_tables(str(tmp_path)) == []
+    commit = table / "_delta_log" / f"{1:020d}.json"
+    commit.write_bytes(commit.read_bytes().replace(b'"add"', b'"ade"'))
+
+    with pytest.raises(
+        BrokenTableError, match=r"time_index is broken: .*1\.json has not the bytes"
+    ):
+        mend_tables(str(tmp_path))
 
 
 def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(

@@ -345,6 +345,33 @@ def test_a_commit_that_ends_behind_one_of_its_lines_is_not_as_it_was_committed(
         assert f" and {tmp_path}/warehouse/_versions.json: the table is" in found.text
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_commit_of_which_a_bit_is_flipped_is_not_as_it_was_committed(
+    table: Path, tmp_path: Path, version: int
+) -> None:
+    note_versions(str(tmp_path / "warehouse"), ("segments",))
+    assert broken_log(str(table)) is None
+    commit = _commit(table, version)
+    commit.write_bytes(commit.read_bytes().replace(b'"add"', b'"ade"'))  # an action that is unknown
+
+    found = broken_log(str(table))
+
+    assert found is not None and found.is_newest == (version == 2)
+    assert f"{commit.name} has not the bytes with which it was committed, by" in found.text
+    note_versions(str(tmp_path / "warehouse"), ("segments",))
+    assert broken_log(str(table)) is None  # the table was looked at by the run that wrote it
+
+
+def test_notes_of_an_older_release_have_no_crcs(table: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "warehouse" / "_versions.json"
+    note_versions(str(tmp_path / "warehouse"), ("segments",))
+    noted = json.loads(notes.read_text())
+    del noted["segments"]["crc32"]
+    notes.write_text(json.dumps(noted))
+
+    assert broken_log(str(table)) is None
+
+
 def test_what_other_tables_had_stays_noted(table: Path, tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     note_versions(warehouse, ("segments",))

@@ -18,6 +18,7 @@ from kafka_segments.files.storage.delta_files import broken_data
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     MOST_COMMIT_BYTES,
+    commit_crc,
     commits_since_checkpoint,
     last_version,
     last_version_among,
@@ -42,6 +43,8 @@ _KEPT = "_broken_commits"
 _CHECKSUM = re.compile(r"\.?([0-9]{20})(?:\.[a-z.]+)?\.crc")
 _SOUND: set[tuple[str, str, int, int]] = set()
 """Newest commits that were read as a whole: table, name, bytes, mtime."""
+_AS_NOTED: set[tuple[str, str, int, int, int | None]] = set()
+"""Commits that have the CRC-32 that is noted: table, name, bytes, mtime, CRC-32."""
 
 
 class Broken(NamedTuple):
@@ -184,6 +187,9 @@ def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Brok
         if entry.size_bytes != there:
             why = f"has {entry.size_bytes} bytes, it was committed with {there}"
             return Broken(table, _in_log(entry), why, entry is commits[-1])
+        if _has_other_crc(table, entry, noted):
+            why = "has not the bytes with which it was committed, by their CRC-32"
+            return Broken(table, _in_log(entry), why, entry is commits[-1])
     last = last_version_among(entries)
     if last is None:
         why = f"is not there, version {noted.version} had been committed"
@@ -199,6 +205,18 @@ def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Brok
         return None  # on a mount of another machine, a listing may be older than a commit
     why = f"ends with version {last}, version {noted.version} had been committed"
     return Broken(table, "_delta_log", why, is_cut=True)
+
+
+def _has_other_crc(table: str, entry: FileEntry, noted: NotedLog) -> bool:
+    """Tell whether a commit on a disk has not the CRC-32 that is noted; each is read once."""
+    expected = noted.commit_crcs.get(int(entry.name[:20]))
+    known = (table, entry.name, entry.size_bytes, entry.mtime_ns, expected)
+    if expected is None or known in _AS_NOTED:
+        return False
+    crc = commit_crc(table, entry)
+    if crc == expected:
+        _AS_NOTED.add(known)
+    return crc is not None and crc != expected
 
 
 def refuse_broken_log(table: str) -> list[FileEntry]:

@@ -5,6 +5,7 @@ What a version of a table holds is told by ``delta_rows``, which has the library
 
 import json
 import re
+import zlib
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import NoFolderError, SourceError
@@ -47,6 +48,16 @@ def commits_since_checkpoint(entries: list[FileEntry]) -> list[FileEntry]:
     last = max(checkpoints, default="")
     commits = (entry for entry in entries if COMMIT.fullmatch(entry.name))
     return [entry for entry in commits if entry.name[:20] > last]
+
+
+def commit_crc(table: str, entry: FileEntry) -> int | None:
+    """Return the CRC-32 of a commit's bytes; None: it is too large for that, or cannot be read."""
+    if entry.size_bytes > MOST_COMMIT_BYTES:
+        return None
+    try:
+        return zlib.crc32(read_whole(log_of(table).child(entry.name), most_bytes=MOST_COMMIT_BYTES))
+    except OSError:
+        return None
 
 
 def read_actions(file: Place) -> list[dict[str, Any]]:

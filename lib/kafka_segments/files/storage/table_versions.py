@@ -1,9 +1,10 @@
 """What the log of each table was when it was last written, in a file beside the tables.
 
 Where commits are taken away from the end of a table's log, as by a copy that was cut short, what is
-left is a sound table with fewer rows. Where one ends behind any of its lines, it is a sound commit
-that did less. Only what stands beside the table tells of both: its version, and the bytes of each
-commit, none of which is ever changed.
+left is a sound table with fewer rows. Where one ends behind any of its lines, or a flipped bit
+makes its action an unknown one, it is a sound commit that did less. Only what stands beside the
+table tells of these: its version, and the bytes and CRC-32 of each commit, none of which is ever
+changed. A store looks after bits itself: the CRC-32 is noted of commits on local disks alone.
 
 A store has no locks: of two runs that write the notes at once the later one wins, and what the
 other one had noted is not. A version that is noted is then older than the log's: nothing is refused
@@ -15,9 +16,11 @@ import math
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kafka_segments.files.storage.delta_log import (
+    commit_crc,
     commits_since_checkpoint,
     last_version_among,
     log_entries,
@@ -32,6 +35,7 @@ from kafka_segments.files.storage.files import (
 )
 from kafka_segments.files.storage.folder_lock import creation_lock
 from kafka_segments.files.storage.local_file import Kind
+from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
@@ -49,10 +53,12 @@ class NotedLog(NamedTuple):
     Attributes:
         version: the table has it at least.
         commit_bytes: the bytes of commits, by their versions.
+        commit_crcs: the CRC-32 of these bytes, of those commits of which it is noted.
     """
 
     version: int
     commit_bytes: Mapping[int, int]
+    commit_crcs: Mapping[int, int] = MappingProxyType({})
 
 
 def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
@@ -91,8 +97,16 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
             if version is not None:
                 commits = commits_since_checkpoint(entries)
                 sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
-                noted[name] = NotedLog(version, sizes)
+                crcs = _crcs_of(join_uri(warehouse, name), commits)
+                noted[name] = NotedLog(version, sizes, crcs)
         _write(warehouse, noted)
+
+
+def _crcs_of(table: str, commits: Iterable[FileEntry]) -> dict[int, int]:
+    if not store_of(table).is_local:
+        return {}
+    crcs = ((int(entry.name[:20]), commit_crc(table, entry)) for entry in commits)
+    return {version: crc for version, crc in crcs if crc is not None}
 
 
 def forget_version(table: str) -> None:
@@ -161,7 +175,8 @@ def _bytes_of(file: Place) -> bytes | None:
 
 def _log_of(noted: Any) -> NotedLog:
     sizes = {int(version): int(size) for version, size in noted["bytes"].items()}
-    return NotedLog(int(noted["version"]), sizes)
+    crcs = {int(version): int(crc) for version, crc in noted.get("crc32", {}).items()}
+    return NotedLog(int(noted["version"]), sizes, crcs)
 
 
 def _noted_or_none(warehouse: str) -> dict[str, NotedLog] | None:
@@ -175,7 +190,12 @@ def _noted_or_none(warehouse: str) -> dict[str, NotedLog] | None:
 def _write(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
     file = place(join_uri(warehouse, NOTES))
     logs = {
-        name: {"version": log.version, "bytes": log.commit_bytes} for name, log in noted.items()
+        name: {
+            "version": log.version,
+            "bytes": log.commit_bytes,
+            "crc32": dict(log.commit_crcs),
+        }
+        for name, log in noted.items()
     }
     data = json.dumps(logs, sort_keys=True).encode()
     if file.store.is_local:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.storage.delta_health import (
     OF_BUILD,
     Broken,
@@ -30,8 +31,15 @@ def mend_tables(warehouse: str) -> list[str]:
     What such a commit had held, or those that were taken away from the end of a log, is not known,
     and may have been of any source: a mark has each of them read again by its next build. It is
     there before anything else is done.
+
+    Raises:
+        BrokenTableError: a person has to mend a table; also where the build would not read it.
     """
-    if not any(map(_can_be_mended, _tables_of(warehouse))):
+    broken = [found for found in _tables_of(warehouse) if found is not None]
+    for found in broken:
+        if not _can_be_mended(found):
+            raise BrokenTableError(found.text)
+    if not broken:
         return []
     with warehouse_lock(warehouse, alone=True):
         return [_mend(found) for found in filter(_can_be_mended, _tables_of(warehouse))]
