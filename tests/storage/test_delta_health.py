@@ -192,6 +192,18 @@ def test_a_spoilt_checkpoint_is_to_be_moved_away_where_its_commits_are_all_there
         assert f"Restore {table} from a copy" in found.text
 
 
+def test_a_last_commit_that_is_gone_is_named_also_where_its_checkpoint_is_there(
+    checkpoints: list[Path],
+) -> None:
+    table = checkpoints[-1].parents[1]
+    _commit(table, 3).unlink()
+
+    found = broken_file(str(table))
+
+    assert found is not None and found.file == f"_delta_log/{3:020d}.json"
+    assert broken_log(str(table)) is None  # without Spark the checkpoint alone tells the rows
+
+
 def test_a_folder_in_the_place_of_the_notes_is_kept_and_the_notes_begin_anew(table: Path) -> None:
     warehouse = table.parent
     (warehouse / "_versions.json" / "within").mkdir(parents=True)

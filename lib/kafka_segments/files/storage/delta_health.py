@@ -267,12 +267,21 @@ def broken_file(table: str, said: str = "") -> Broken | None:
             return Broken(table, _in_log(entry), why)
     found_data = broken_data(table, entries, said) if log.store.is_local else None
     if found_data is None:
-        return None
+        return _without_last_commit(table, entries)
     path, why = found_data
     name = path.removeprefix("_delta_log/")
     if CHECKPOINT.fullmatch(name):
         return _broken_checkpoint(table, entries, name, why)
     return Broken(table, path, why)
+
+
+def _without_last_commit(table: str, entries: list[FileEntry]) -> Broken | None:
+    """Return the last commit if only its checkpoint is there: Spark wants both, others do not."""
+    last = last_version_among(entries)
+    if last is None or any(entry.name == f"{last:020d}.json" for entry in entries):
+        return None
+    why = "is not there, its checkpoint is: Spark reads no table without its last commit"
+    return Broken(table, f"_delta_log/{last:020d}.json", why)
 
 
 def _first_gap(entries: list[FileEntry], versions: list[int]) -> int | None:
