@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 from functools import partial
 from pathlib import Path
 
@@ -133,6 +134,7 @@ def test_durations_and_columns_that_are_no_ms_stay_alone(spark: SparkSession) ->
         ("ADD JAR '/x.jar'", "ADD JAR is no query"),
         ("CREATE TABLE x USING text LOCATION '/etc'", "is no query"),
         ("SELEC 1", "cannot be told, so it is not run; write it plainer: Invalid expression"),
+        ("SELECT topic FROM segments WHERE (", "plainer: an expression is missing. Line 1, Col"),
         ("", "empty statement"),
         ("SELECT nope FROM segments", "with name `nope` cannot be resolved"),
         ("SELECT * FROM nope", "there is no table or view `nope`; there are: log_dirs, logs,"),
@@ -147,6 +149,35 @@ def test_what_is_no_query_is_refused_in_one_line(
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
     assert spark.catalog.tableExists("segments")
+
+
+@pytest.mark.usefixtures("views")
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SELECT 1/0", r"\[DIVIDE_BY_ZERO\] Division by zero\. .*; line 1, position 8"),
+        (
+            "-- n\nSELECT topic,\n /**/ CAST(topic AS INT) AS n FROM segments",
+            r"\[CAST_INVALID_INPUT\] The value '.*' of the type \"STRING\" .*; line 3, position 7",
+        ),
+        (
+            "SELECT (SELECT topic FROM segments)",
+            r"\[SCALAR_SUBQUERY_TOO_MANY_ROWS\] .*; line 1, position 8",
+        ),
+        ("SELECT raise_error('no topic') FROM segments", r"\[USER_RAISED_EXCEPTION\] no topic .*"),
+    ],
+)
+def test_values_that_do_not_fit_are_told_in_one_line_with_their_place(
+    spark: SparkSession, warehouse: str, text: str, says: str, output: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        rows = run_sql(spark, SqlOptions(warehouse, text, 0))
+        with queries.confined(spark):
+            print_sql(rows, output)
+
+    assert re.fullmatch(says, str(refused.value))
+    assert "ansi" not in str(refused.value)
 
 
 @pytest.mark.usefixtures("views")

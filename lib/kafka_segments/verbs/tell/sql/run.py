@@ -4,10 +4,12 @@ First its text is judged (``decide``), then what Spark's own parser made of it: 
 differently the other still judges. Both kinds of session tell that as a text, by EXPLAIN.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +25,13 @@ _CONFINED = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
 }
+_OF_VALUES = ("21", "22", "P0")
+"""Classes of SQLSTATE: too many rows, values that do not fit, raise_error."""
+_SAID = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*? SQLSTATE: (?P<state>\w{5})", re.DOTALL)
+"""What Spark says, which stands in a Java stack where rows are streamed."""
+_PLACE = re.compile(r"^== SQL \((line \d+, position \d+)\) ==$", re.MULTILINE)
+_SETTING = re.compile(r' If necessary set "[^"]*" to "false" to bypass this error\.')
+"""Advice of Spark's that this verb has no option for."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +84,18 @@ def confined(spark: SparkSession) -> Iterator[None]:
     """Let the session read no file by its path meanwhile.
 
     Over Spark Connect a query is planned where its rows are asked for, so they must be read within.
+
+    Raises:
+        UsageError: a value does not fit what the query does with it, as in a division by zero.
     """
     with settings_meanwhile(spark, _CONFINED):
-        yield
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            told = _SAID.search(str(error))
+            if told is None or not told["state"].startswith(_OF_VALUES):
+                raise
+            raise UsageError(_one_line(str(error), told[0])) from None
 
 
 def _run(
@@ -90,13 +108,17 @@ def _run(
             if statement.is_query:
                 check_plan(spark.sql(explain_statement(statement.text)).collect()[0][0], views)
         except (AnalysisException, ParseException) as error:
-            raise UsageError(_one_line(error, views)) from None
+            if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                raise UsageError(lines[0].removesuffix(";")) from None
+            name = (error.getMessageParameters() or {}).get("relationName")
+            there = ", ".join(sorted(views))
+            raise UsageError(f"there is no table or view {name}; there are: {there}") from None
     return rows
 
 
-def _one_line(error: PySparkException, views: Collection[str]) -> str:
-    if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
-        name = (error.getMessageParameters() or {}).get("relationName")
-        return f"there is no table or view {name}; there are: {', '.join(sorted(views))}"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].removesuffix(";")
+def _one_line(error: str, told: str) -> str:
+    """Return what Spark says of a query, with the line and position in it where it says these."""
+    place = _PLACE.search(error)
+    words = " ".join(_SETTING.sub("", told).split())
+    return words if place is None else f"{words}; {place[1]}"

@@ -27,6 +27,8 @@ _WORDS = r"[A-Za-z0-9_]+(?:[ \t\r\n]+[A-Za-z0-9_]+)*"  # sqlglot takes GROUP BY 
 _NUMBER = r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?[A-Za-z]*"
 _SIGN = r"[-+*/%|&^~!=<>.,:;()\[\]]{1,3}"
 _PLAIN = re.compile(f"{_WORDS}|{_NUMBER}|{_SIGN}")
+_NO_LINE_END = re.compile(r"[^\n]")
+_LACKS = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 
 def split(text: str) -> list[Token]:
@@ -70,15 +72,13 @@ def written(text: str, token: Token) -> str:
 
 
 def joined(text: str, tokens: Sequence[Token]) -> str:
-    """Return the words of a text alone: a space or a line's end where something was between."""
+    """Return the words of a text alone, each at its line and position: between them are spaces."""
     parts: list[str] = []
     end = 0
     for token in tokens:
         if token.start < end:  # of 1L sqlglot makes three words
             continue
-        between = text[end : token.start]
-        if parts and between:
-            parts.append("\n" if "\n" in between else " ")
+        parts.append(_NO_LINE_END.sub(" ", text[end : token.start]))
         parts.append(written(text, token))
         end = token.end + 1
     return "".join(parts)
@@ -92,7 +92,7 @@ def no_query(what: str) -> UsageError:
 def unreadable(error: Exception) -> UsageError:
     """Return the refusal of a text that is no SQL, or of which it cannot be told what it reads."""
     lines = str(error).splitlines() or [type(error).__name__]
-    at = lines[0].split("\x1b")[0].strip()
+    at = _LACKS.sub("an expression is missing", lines[0].split("\x1b")[0].strip())
     return UsageError(
         f"which tables this reads cannot be told, so it is not run; write it plainer: {at}"
     )
