@@ -1,6 +1,7 @@
 """What is refused before Spark starts: paths, settings, tables and Java, each in one line."""
 
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ from kafka_segments.console.early import local_path, require_output, require_sou
 from kafka_segments.console.strict_options import Command
 from kafka_segments.engine.spark.java import feature_release, find_java, java_version, require_java
 from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.files.storage.table_versions import note_versions
 
 READERS = (
     ["report", "--out", "page.html"],
@@ -134,6 +136,21 @@ def test_a_step_without_any_plan_says_which_verb_makes_one(verb: list[str], tabl
     assert _line(*verb, "--plan", "p", "--warehouse", tables) == (
         f"kafka-segments: {tables} has no plans: run `kafka-segments {verb[0]} plan`"
     )
+
+
+@pytest.mark.parametrize("verb", PLANNED, ids=" ".join)
+def test_a_step_says_that_the_log_of_its_plans_is_gone(verb: list[str], tables: Path) -> None:
+    plans = tables / ("migration_plans" if verb[0] == "migrate" else "retention_plans")
+    (plans / "_delta_log").mkdir(parents=True)
+    (plans / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
+    note_versions(str(tables), (plans.name,))
+    shutil.rmtree(plans / "_delta_log")
+
+    said = _line(*verb, "--plan", "p", "--warehouse", tables)
+
+    assert f"table {plans} is broken: _delta_log is not there" in said
+    plans.rmdir()
+    assert "has no plans: run" in _line(*verb, "--plan", "p", "--warehouse", tables)
 
 
 def test_a_query_needs_some_table(tmp_path: Path) -> None:
@@ -300,7 +317,8 @@ def test_tables_in_a_store_of_a_first_build_that_did_not_end_are_refused(
     monkeypatch: pytest.MonkeyPatch, of_runs: int | None, is_refused: bool
 ) -> None:
     versions = {"s3://bucket/wh/segments": 1, "s3://bucket/wh/runs": of_runs}
-    monkeypatch.setattr("kafka_segments.files.storage.delta_log.last_version", versions.get)
+    for asked in ("delta_log.last_version", "delta_health.version_if_there"):
+        monkeypatch.setattr(f"kafka_segments.files.storage.{asked}", versions.get)
 
     with (
         pytest.raises(UsageError, match="s3://bucket/wh: no build has ended there")

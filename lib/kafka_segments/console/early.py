@@ -120,6 +120,7 @@ def require_tables(text: str, names: Sequence[str]) -> None:
 
     Raises:
         UsageError: it is not there, is no folder of tables, or one of the tables is missing.
+        BrokenTableError: one of the tables has no log any more, and was not moved away.
     """
     if not names:
         return
@@ -144,7 +145,7 @@ def require_tables(text: str, names: Sequence[str]) -> None:
         return
     for name in names:
         if not _has_commit(root / name):
-            raise UsageError(missing_table(str(root), name))
+            _require_stored_tables(str(root), (name,))
     _require_ended_build(root, names)
 
 
@@ -185,11 +186,12 @@ def require_plan(warehouse: str, table: str, plan_id: str) -> None:
 
 
 def _require_stored_tables(text: str, names: Sequence[str]) -> None:
+    from kafka_segments.files.storage.delta_health import version_if_there  # noqa: PLC0415
     from kafka_segments.files.storage.delta_log import last_version  # noqa: PLC0415
 
     root = absolute_uri(text)
     for name in names:
-        if name != ANY_TABLE and last_version(join_uri(root, name)) is None:
+        if name != ANY_TABLE and version_if_there(join_uri(root, name)) is None:
             raise UsageError(missing_table(root, name))
     if _SEGMENTS in names and last_version(join_uri(root, _RUNS)) == _MADE:
         raise UsageError(_no_build_has_ended(root))
