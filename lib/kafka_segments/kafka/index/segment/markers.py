@@ -63,7 +63,7 @@ def _last_sequence(first: Any, delta: Any) -> Any:
     return _wrapped(first + delta)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def read_marker(data: Any, at: Any, end: Any) -> Any:
     """Read the marker in ``data[at:end]``; return (kind, coordinator epoch, timestamp).
 
