@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from kafka_segments.api.directories import (
         CleanerStands,
         DiskAccount,
+        FoundRecords,
         Triage,
         cleaner,
         disk,
+        records,
         triage,
     )
     from kafka_segments.api.forecasts import StartForecast, forecast
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CleanerStands",
     "DiskAccount",
+    "FoundRecords",
     "KafkaSegmentsError",
     "OpenWarehouse",
     "StartForecast",
@@ -36,13 +39,18 @@ __all__ = [
     "disk",
     "forecast",
     "open",
+    "records",
     "register",
     "triage",
 ]
 
 _NO_SPARK = {
     **dict.fromkeys(
-        ("CleanerStands", "DiskAccount", "Triage", "cleaner", "disk", "triage"), "directories"
+        (
+            *("CleanerStands", "DiskAccount", "FoundRecords", "Triage"),
+            *("cleaner", "disk", "records", "triage"),
+        ),
+        "directories",
     ),
     **dict.fromkeys(("StartForecast", "forecast"), "forecasts"),
 }

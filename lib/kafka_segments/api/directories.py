@@ -1,12 +1,15 @@
 """What lies in a broker's directories on this machine: without tables, and without a session."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kafka_segments.api.arguments import FilePath, one_of, path
+from kafka_segments.api.arguments import FilePath, names, one_of, path, refuse_below_one
 from kafka_segments.console.local_folders import local_folders
 from kafka_segments.console.options import clock
+from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.find.cleaner import report as cleaner_report
 from kafka_segments.verbs.find.cleaner.configs import parse_changes, read_properties
 from kafka_segments.verbs.find.cleaner.decide import Check
@@ -14,6 +17,9 @@ from kafka_segments.verbs.find.cleaner.run import CleanerOptions, run_cleaner
 from kafka_segments.verbs.find.disk import report as disk_report
 from kafka_segments.verbs.find.disk.report_growth import blocked_rows, growth_rows, notes_of
 from kafka_segments.verbs.find.disk.run import DiskOptions, DiskUse, run_disk
+from kafka_segments.verbs.find.records import report as records_report
+from kafka_segments.verbs.find.records.decide import Query
+from kafka_segments.verbs.find.records.run import RecordsOptions, run_records
 from kafka_segments.verbs.find.triage import report as triage_report
 from kafka_segments.verbs.find.triage.run import TriageOptions, run_triage
 
@@ -68,6 +74,26 @@ class CleanerStands(NamedTuple):
 
     logs: list[dict[str, Any]]
     not_known: list[str]
+    has_findings: bool
+
+
+class FoundRecords(NamedTuple):
+    """The rows of `records`, as dictionaries.
+
+    Attributes:
+        rows: Records that were asked for, or the largest batches of topics and producers; and what
+            a consumer cannot read.
+        read: A row for each log: which offsets and how many records were read. Without findings, an
+            answer without a record proves that these files have none.
+        not_read: Files and folders that could not be read, and why.
+        more: How many records that were found are not among the rows.
+        has_findings: The command would have exit status 1.
+    """
+
+    rows: list[dict[str, Any]]
+    read: list[dict[str, Any]]
+    not_read: list[str]
+    more: int
     has_findings: bool
 
 
@@ -173,6 +199,71 @@ def cleaner(
     logs = list(chain.from_iterable(map(cleaner_report.rows_of, nodes)))
     not_known = [line for node in nodes for line in node.not_known]
     return CleanerStands(logs, not_known, cleaner_report.count_findings(nodes) > 0)
+
+
+def records(
+    *folders: FilePath,
+    topics: str | Sequence[str] = (),
+    key: bytes | str | None = None,
+    header: str | None = None,
+    header_value: bytes | str | None = None,
+    offsets: tuple[int, int] | None = None,
+    times_ms: tuple[int, int] | None = None,
+    values: str = "text",
+    most: int = 1000,
+    largest: int = 10,
+    follow_links: bool = False,
+) -> FoundRecords:
+    """List the batches that a consumer cannot read, or find records; all that is given has to fit.
+
+    Args:
+        folders: log directories, of this machine or a store, or folders of several.
+        topics: of these topics alone; none: of all.
+        key: the whole key.
+        header: the name of a header.
+        header_value: its value; None: any.
+        offsets: the first and the last offset.
+        times_ms: the least and the greatest timestamp, in ms since 1970.
+        values: how keys and values are given: text, hex or json.
+        most: how many records are given at most.
+        largest: of how many topics and producers the largest batch is given, where no record is
+            asked for.
+        follow_links: symbolic links are followed to what lies below the folders.
+
+    Raises:
+        UsageError: no folder, a topic that is in none of them, or a value that is none.
+        SourceError: a folder cannot be listed.
+    """
+    one_of("values", values, "text", "hex", "json")
+    refuse_below_one("most", most)
+    refuse_below_one("largest", largest)
+    if not folders:
+        raise UsageError("records needs a folder")
+    if header is None and header_value is not None:
+        raise UsageError("header_value needs a header")
+    query = Query(_bytes(key), header, _bytes(header_value))
+    if offsets is not None:
+        query = replace(query, low_offset=offsets[0], high_offset=offsets[1])
+    if times_ms is not None:
+        query = replace(query, low_timestamp=times_ms[0], high_timestamp=times_ms[1])
+    sources = tuple(absolute_uri(str(folder)) for folder in folders)
+    options = RecordsOptions(
+        sources,
+        query,
+        names(topics),
+        most=most,
+        most_large=largest,
+        follow_links=follow_links,
+    )
+    found = records_report.rows_of(
+        run_records(options), records_report.RecordsForm(values, most, not query.is_any)
+    )
+    has_findings = bool(found.not_read) or any(row["row"] == "unreadable" for row in found.rows)
+    return FoundRecords(*found, has_findings)
+
+
+def _bytes(text: bytes | str | None) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
 
 
 def _moment(now_ms: int | None) -> int:

@@ -1,10 +1,10 @@
 """What ``records`` prints."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import print_text, size_text, utc
@@ -34,9 +34,10 @@ class _Log:
 
 @dataclass
 class _Sum:
-    """What was read of all."""
+    """What was read of all; ``tell`` takes a line for each file that could not be read."""
 
     largest: LargestBatches
+    tell: Callable[[str], None]
     found: int = 0
     shown: int = 0
     records: int = 0
@@ -68,7 +69,7 @@ def print_records(read: ReadRecords, output: str, *, form: RecordsForm) -> int:
         output: table, json or csv.
         form: how they are printed.
     """
-    total = _Sum(read.largest)
+    total = _Sum(read.largest, say)
     rows = _rows(read.scans, total, form)
     if output == "table":
         for row in rows:
@@ -81,6 +82,30 @@ def print_records(read: ReadRecords, output: str, *, form: RecordsForm) -> int:
     return total.unreadable + total.problems + len(read.unread)
 
 
+class RowsOfRecords(NamedTuple):
+    """What is printed, as rows.
+
+    Attributes:
+        rows: Records that were asked for, or the largest batches; and what could not be read.
+        read: What was read of each log.
+        not_read: Files and folders that could not be read, and why.
+        more: How many records that were found are not among the rows.
+    """
+
+    rows: list[dict[str, Any]]
+    read: list[dict[str, Any]]
+    not_read: list[str]
+    more: int
+
+
+def rows_of(read: ReadRecords, form: RecordsForm) -> RowsOfRecords:
+    """Return the rows of all that is read, in the driver."""
+    not_read = list(read.unread)
+    total = _Sum(read.largest, not_read.append)
+    rows = list(_rows(read.scans, total, form))
+    return RowsOfRecords(rows, list(_read_rows(total)), not_read, total.found - total.shown)
+
+
 def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Iterator[dict[str, Any]]:
     for scan in scans:
         _count(scan, total)
@@ -90,7 +115,7 @@ def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Itera
                 total.shown += 1
                 yield _record_row(record, form.values)
         if scan.problem is not None:
-            say(f"{scan.segment.path}: not read: {scan.problem}")
+            total.tell(f"{scan.segment.path}: not read: {scan.problem}")
     if not form.asks:
         yield from map(_large_row, total.largest.rows())
 
