@@ -1,6 +1,7 @@
 """What a verb says of the tables that its answer is taken from: their age, and what they lack."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kafka_segments.console.lines import say
@@ -9,8 +10,6 @@ from kafka_segments.console.output import duration, utc
 from kafka_segments.errors import KafkaSegmentsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import SparkSession
 
     from kafka_segments.engine.tables.as_built import AsBuilt
@@ -31,14 +30,11 @@ def tell_as_built(
     from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
-    try:
+    with _not_known_where_broken():
         found = read_as_built(Warehouse(spark, warehouse), topics, partition)
-    except KafkaSegmentsError as error:
-        tell_not_known([f"how old the tables are is not known: {error}"])
-        return
-    _say_age(found.builds_ms, now_ms)
-    if found.cut_logs:
-        tell_not_known([_cut(found)])
+        _say_age(found.builds_ms, now_ms)
+        if found.cut_logs:
+            tell_not_known([_cut(found)])
 
 
 def tell_age(spark: "SparkSession", warehouse: str, *, now_ms: int) -> None:
@@ -46,15 +42,20 @@ def tell_age(spark: "SparkSession", warehouse: str, *, now_ms: int) -> None:
     from kafka_segments.engine.tables.as_built import read_builds_ms  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
+    with _not_known_where_broken():
+        _say_age(read_builds_ms(Warehouse(spark, warehouse)), now_ms)
+
+
+@contextmanager
+def _not_known_where_broken() -> Iterator[None]:
+    """Say that the age is not known, and why, where a table cannot be read."""
     try:
-        builds_ms = read_builds_ms(Warehouse(spark, warehouse))
+        yield
     except KafkaSegmentsError as error:
         tell_not_known([f"how old the tables are is not known: {error}"])
-        return
-    _say_age(builds_ms, now_ms)
 
 
-def _say_age(builds_ms: "Sequence[int]", now_ms: int) -> None:
+def _say_age(builds_ms: Sequence[int], now_ms: int) -> None:
     if builds_ms:
         say(_age(min(builds_ms), max(builds_ms), now_ms))
     else:
