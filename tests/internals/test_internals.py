@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
+from deltalake.table import TableFeatures
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
@@ -466,6 +468,30 @@ def test_logs_of_a_cluster_without_metadata_take_no_other_clusters_settings_and_
         assert "settings are not known, and the next level decides" in told[0]
         _load(warehouse, configs_file, decide=True)
     assert len(told) == 2
+
+
+def test_clusters_and_lacks_in_tables_that_spark_alone_reads_are_not_known(
+    spark: SparkSession, read: Path, tmp_path: Path
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(read, warehouse)
+    fill(Warehouse(spark, str(warehouse)), tables.LOG_DIRS, [{"cluster": "b", "log_dir": "/b"}])
+    for table in (tables.LOG_DIRS, tables.METADATA_PROBLEMS):
+        DeltaTable(warehouse / table.name).alter.add_feature(
+            TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
+        )
+
+    with noting() as told:
+        configs = _load(warehouse, decide=True)
+
+    assert configs.of(made.CLUSTER).resolve("orders", 1)["retention_ms"].value == 2_000
+    why = "is too large to be read here, or has features of Delta's that only Spark reads"
+    assert told == [
+        f"{warehouse}: its table metadata_problems {why}: what histories of metadata lack is not"
+        " known",
+        f"{warehouse}: its table log_dirs {why}: of clusters without metadata, its topics' settings"
+        " are not known, and the next level decides; give --topic-configs",
+    ]
 
 
 def test_settings_are_not_known_where_other_internal_topics_were_read_and_no_metadata_log(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -112,11 +113,56 @@ def test_a_table_of_many_files_or_rows_or_with_a_long_log_is_left_to_spark(table
     assert not is_read(log_bytes, 3, rows - 1)
 
 
-def test_no_table_a_gap_and_a_large_table_are_left_to_spark(table: str, tmp_path: Path) -> None:
+def test_no_table_and_a_large_table_are_left_to_spark(table: str, tmp_path: Path) -> None:
     assert _rows(str(tmp_path / "nowhere")) is None
     assert _rows(table, most_bytes=100) is None
-    Path(table, "_delta_log", f"{1:020d}.json").unlink()
-    assert _rows(table) is None
+
+
+def _asked(table: str) -> list[Callable[[], object]]:
+    """Return all that reads a table's rows, or its log."""
+    return [
+        lambda: _rows(table),
+        lambda: read_small_files(table, most_bytes=LARGE, most_files=9, most_rows=99),
+        lambda: file_totals(table),
+        lambda: open_table(table),
+    ]
+
+
+@pytest.mark.parametrize("harm", ["gap", "zeros in a checkpoint", "checkpoint is a folder"])
+def test_a_log_that_cannot_be_read_is_not_left_to_spark(table: str, harm: str) -> None:
+    log = Path(table, "_delta_log")
+    if harm == "gap":
+        log.joinpath(f"{1:020d}.json").unlink()
+        said = rf"{1:020d}\.json is not there, later commits are"
+    else:
+        DeltaTable(table).create_checkpoint()
+        checkpoint = next(log.glob("*.checkpoint.parquet"))
+        size = checkpoint.stat().st_size
+        checkpoint.unlink()
+        if harm == "zeros in a checkpoint":
+            checkpoint.write_bytes(bytes(size))
+        else:
+            checkpoint.mkdir()
+        said = rf"{checkpoint.name} "
+
+    for asked in _asked(table):
+        with pytest.raises(BrokenTableError, match=said):
+            asked()
+
+
+@pytest.mark.parametrize("harm", ["gone", "zeros", "a folder"])
+def test_a_file_without_its_rows_is_not_left_to_spark(table: str, harm: str) -> None:
+    file = Path(unquote(DeltaTable(table).file_uris()[0]))
+    size = file.stat().st_size
+    file.unlink()
+    if harm == "zeros":
+        file.write_bytes(bytes(size))
+    if harm == "a folder":
+        file.mkdir()
+
+    for asked in _asked(table)[:2]:
+        with pytest.raises(BrokenTableError, match=file.name):
+            asked()
 
 
 def test_what_a_plain_reader_does_not_understand_is_left_to_spark(
@@ -132,20 +178,11 @@ def test_what_a_plain_reader_does_not_understand_is_left_to_spark(
     assert _rows(table) is None
 
 
-def test_a_file_that_is_gone_is_left_to_spark(table: str) -> None:
-    Path(unquote(DeltaTable(table).file_uris()[0])).unlink()
-
-    assert _rows(table) is None
-
-
 def test_a_file_that_is_another_one_gives_no_rows(table: str) -> None:
     more, fewer = (Path(unquote(uri)) for uri in DeltaTable(table).file_uris()[1:])
     shutil.copy(min(more, fewer, key=_bytes), max(more, fewer, key=_bytes))
 
-    for read in (
-        lambda: _rows(table),
-        lambda: read_small_files(table, most_bytes=LARGE, most_files=9, most_rows=99),
-    ):
+    for read in _asked(table)[:2]:
         with pytest.raises(BrokenTableError, match=r"has \d+ bytes, its commit says \d+\. "):
             read()
 

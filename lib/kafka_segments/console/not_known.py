@@ -42,12 +42,20 @@ def tell_metadata_problems(
     ``warehouse``: URI of the tables; ``cluster``: of this one alone; ``at_offset``: as of which
     offset of its metadata log a cluster is asked, by its name; else as of the end.
     """
-    from kafka_segments.engine.tables.metadata_in_tables import metadata_problems  # noqa: PLC0415
+    from kafka_segments.engine.tables.metadata_in_tables import (  # noqa: PLC0415
+        NoMetadataError,
+        metadata_problems,
+    )
 
     asked = at_offset or {}
+    try:
+        problems = metadata_problems(warehouse)
+    except NoMetadataError as error:
+        tell_not_known((f"{warehouse}: {error}: what histories of metadata lack is not known",))
+        return []
     told = [
         problem
-        for problem in metadata_problems(warehouse)
+        for problem in problems
         if cluster in (None, problem.cluster) and problem.concerns(asked.get(problem.cluster))
     ]
     tell_not_known(map(str, told))

@@ -39,7 +39,7 @@ def read_metadata_configs(
     ``warehouse``: URI of the tables; ``at_offset``: as ``clusters_with_metadata`` gives it.
 
     Raises:
-        NoMetadataError: the table is too large to be read without Spark.
+        NoMetadataError: only Spark can read the table.
     """
     held: dict[str, list[HeldConfig]] = {cluster: [] for cluster in sorted(at_offset)}
     for row in rows_held(warehouse, METADATA_CONFIGS.name, HeldConfig._fields, at_offset):

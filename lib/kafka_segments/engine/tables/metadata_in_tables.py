@@ -52,10 +52,12 @@ class MetadataProblem(NamedTuple):
 
 
 def metadata_problems(warehouse: str) -> list[MetadataProblem]:
-    """Return what the histories in the tables of a warehouse, a URI, lack."""
-    uri = join_uri(warehouse, METADATA_PROBLEMS.name)
-    names = (*MetadataProblem._fields, "number")
-    rows = read_small_table(uri, names, most_bytes=METADATA_BYTES) or []
+    """Return what the histories in the tables of a warehouse, a URI, lack.
+
+    Raises:
+        NoMetadataError: only Spark can read the table.
+    """
+    rows = _rows_of(warehouse, METADATA_PROBLEMS.name, (*MetadataProblem._fields, "number"))
     in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
     return [MetadataProblem(*(row[name] for name in MetadataProblem._fields)) for row in in_order]
 
@@ -66,7 +68,7 @@ def clusters_with_metadata(warehouse: str, *, at_ms: int) -> MetadataClusters:
     A moment stands for the offset before the first later change, as for ``internals --at``.
 
     Raises:
-        NoMetadataError: a table is too large to be read without Spark.
+        NoMetadataError: only Spark can read one of the tables.
     """
     begin: dict[str, tuple[int, int]] = {}
     later: dict[str, int] = {}
@@ -89,11 +91,10 @@ def clusters_with_metadata(warehouse: str, *, at_ms: int) -> MetadataClusters:
 def clusters_of_logs(warehouse: str) -> set[str]:
     """Return the clusters that ``build`` has found log directories of.
 
-    A table that is too large to be read without Spark tells none.
+    Raises:
+        NoMetadataError: only Spark can read the table.
     """
-    uri = join_uri(warehouse, LOG_DIRS.name)
-    rows = read_small_table(uri, ("cluster",), most_bytes=METADATA_BYTES)
-    return {row["cluster"] for row in rows or ()}
+    return {row["cluster"] for row in _rows_of(warehouse, LOG_DIRS.name, ("cluster",))}
 
 
 def has_internals(warehouse: str) -> bool:
@@ -107,7 +108,7 @@ def rows_held(
     """Yield the rows of a metadata table that held at an offset of each cluster's metadata log.
 
     Raises:
-        NoMetadataError: the table is too large to be read without Spark.
+        NoMetadataError: only Spark can read the table.
     """
     for row in rows_until(warehouse, table, columns, at_offset):
         if row["until_offset"] is None or row["until_offset"] > at_offset[row["cluster"]]:
@@ -120,15 +121,23 @@ def rows_until(
     """Yield the rows that held at an offset of each cluster's metadata log, or at an earlier one.
 
     Raises:
-        NoMetadataError: the table is too large to be read without Spark.
+        NoMetadataError: only Spark can read the table.
     """
-    names = (*columns, *_HELD)
-    rows = read_small_table(join_uri(warehouse, table), names, most_bytes=METADATA_BYTES)
-    if rows is None:
-        _refuse_large(warehouse, table)
-    for row in rows or ():
+    for row in _rows_of(warehouse, table, (*columns, *_HELD)):
         if row["from_offset"] <= at_offset.get(row["cluster"], -1):
             yield row
+
+
+def _rows_of(warehouse: str, table: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return columns of a table; no row where the table is not there.
+
+    Raises:
+        NoMetadataError: only Spark can read it.
+    """
+    rows = read_small_table(join_uri(warehouse, table), columns, most_bytes=METADATA_BYTES)
+    if rows is None:
+        _refuse_unread(warehouse, table)
+    return rows or []
 
 
 def _files_of(warehouse: str, table: str) -> list[pa.Table]:
@@ -140,15 +149,16 @@ def _files_of(warehouse: str, table: str) -> list[pa.Table]:
         most_rows=METADATA_ROWS,
     )
     if found is None:
-        _refuse_large(warehouse, table)
+        _refuse_unread(warehouse, table)
         return []
     return found.files
 
 
-def _refuse_large(warehouse: str, table: str) -> None:
+def _refuse_unread(warehouse: str, table: str) -> None:
     """Refuse a table that is there, and was not read without Spark."""
     if version_if_there(join_uri(warehouse, table)) is not None:
-        raise NoMetadataError(f"its table {table} is too large to be read")
+        why = "is too large to be read here, or has features of Delta's that only Spark reads"
+        raise NoMetadataError(f"its table {table} {why}")
 
 
 def _least(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:

@@ -26,7 +26,7 @@ def read_metadata_topics(
     ``warehouse``: URI of the tables; ``at_offset``: as ``clusters_with_metadata`` gives it.
 
     Raises:
-        NoMetadataError: a table is too large to be read without Spark.
+        NoMetadataError: only Spark can read one of the tables.
     """
     found = {cluster: MetadataTopics(cluster, {}, {}) for cluster in sorted(at_offset)}
     of_topics = ("topic", "topic_id")

@@ -13,7 +13,7 @@ def read_record_limits(warehouse: str) -> RecordLimits:
     ``warehouse``: URI of the tables.
 
     Raises:
-        NoMetadataError: a table is too large to be read without Spark.
+        NoMetadataError: only Spark can read one of the tables.
     """
     at_offset = clusters_with_metadata(warehouse, at_ms=_LATEST_MS).at_offset
     return {

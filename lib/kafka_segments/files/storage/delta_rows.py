@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from kafka_segments.errors import BrokenTableError, SourceError
 from kafka_segments.files.storage.delta_files import why_of_other_size
-from kafka_segments.files.storage.delta_health import Broken, refuse_broken_log
+from kafka_segments.files.storage.delta_health import Broken, broken_file, refuse_broken_log
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     commits_since_checkpoint,
@@ -54,7 +54,7 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
     None: there is no table, its log has more bytes, or has what only Spark can tell.
 
     Raises:
-        BrokenTableError: its log is broken.
+        BrokenTableError: its log is broken, or what the log names.
     """
     needed = _needed(refuse_broken_log(uri))
     size_bytes = sum(entry.size_bytes for entry in needed)
@@ -68,8 +68,25 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
                 _copy_log(uri, needed, copy)
                 folder = str(copy)
             return DeltaTable(folder)
-    except _NOT_TOLD:
+    except _NOT_TOLD as error:
+        _refuse_broken(uri, error)
         return None
+
+
+def _refuse_broken(uri: str, error: Exception) -> None:
+    """Refuse a table that could not be read since a file of it is not whole.
+
+    Without such a file it is another version by now, or of a kind that only Spark reads.
+
+    Raises:
+        BrokenTableError: names the file.
+    """
+    try:
+        broken = broken_file(uri, str(error))
+    except (OSError, SourceError):
+        return
+    if broken is not None:
+        raise BrokenTableError(broken.text) from error
 
 
 def is_opened_in_place(uri: str) -> bool:
@@ -98,7 +115,8 @@ def _open_plain(uri: str, *, most_log_bytes: int) -> _Plain | None:
         return None
     try:
         actions = found.get_add_actions()
-    except _NOT_TOLD:
+    except _NOT_TOLD as error:
+        _refuse_broken(uri, error)
         return None
     names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
     return _Plain(found, list(zip(names, sizes, strict=True)))
@@ -126,7 +144,7 @@ def read_small_files(
     can tell.
 
     Raises:
-        BrokenTableError: its log is broken, or a file has other bytes than its log says.
+        BrokenTableError: its log is broken, or a file with its rows is.
     """
     found = _open_plain(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
     if found is None or found.size_bytes > most_bytes or len(found.added) > most_files:
@@ -139,7 +157,8 @@ def read_small_files(
                 return None
             most_rows -= len(file)
             files.append(file)
-    except _NOT_TOLD:
+    except _NOT_TOLD as error:
+        _refuse_broken(uri, error)
         return None
     return SmallTable(found.table.version(), found.table.schema().to_json(), found.added, files)
 
@@ -224,7 +243,7 @@ def read_small_table(
     None: there is no table, its files have more than ``most_bytes``, or only Spark can tell.
 
     Raises:
-        BrokenTableError: its log is broken, or a file has other bytes than its log says.
+        BrokenTableError: its log is broken, or a file with its rows is.
     """
     found = _open_plain(uri, most_log_bytes=_MOST_LOG_BYTES)
     if found is None or found.size_bytes > most_bytes:
@@ -232,7 +251,8 @@ def read_small_table(
     try:
         files = [_DataFile(uri, path, size) for path, size in found.added]
         return [row for file in files for row in _read_file(file, columns, where)]
-    except _NOT_TOLD:
+    except _NOT_TOLD as error:
+        _refuse_broken(uri, error)
         return None
 
 

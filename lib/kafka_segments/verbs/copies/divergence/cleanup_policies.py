@@ -57,7 +57,7 @@ class CleanupPolicies:
             now_ms: the moment up to which metadata counts, in ms since 1970.
 
         Raises:
-            NoMetadataError: a table is too large to be read without Spark.
+            NoMetadataError: only Spark can read one of the tables.
         """
         told = frozenset(configs.others.topics)
         known = {cluster: own for cluster, own in configs.clusters.items() if cluster}

@@ -1,6 +1,6 @@
 """Internals: read the internal topics into tables, and make the metadata's history of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from kafka_segments.engine.sources.missing import Lost, no_segments, refuse_lost
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem, metadata_problems
+from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError, metadata_problems
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.files.storage.folder_lock import internals_lock
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
@@ -143,22 +143,26 @@ def _read_changed(
         )
         rows = metadata.unionByName(others)
         tables.fill(INTERNAL_RECORDS, rows, where=condition_of(changed))
-    problems += map(str, _problems_below(tables, found, changed))
+    problems += _problems_below(tables, found, changed)
     sums = _below(tables, origin).transform(sum_by_log)
     return Reading(sums, len(changed), len(found.unseen), tuple(problems))
 
 
 def _problems_below(
     tables: Warehouse, found: InternalFiles, changed: Sequence[Row]
-) -> list[MetadataProblem]:
-    """Return what the histories lack of clusters with a metadata log that is, or was, there."""
-    problems = metadata_problems(tables.root)
+) -> Iterator[str]:
+    """Yield what the histories lack of clusters with a metadata log that is, or was, there."""
+    try:
+        problems = metadata_problems(tables.root)
+    except NoMetadataError as error:
+        yield f"{error}: what histories of metadata lack is not known"
+        return
     if not problems:
-        return []
+        return
     of_metadata = found.files.where(F.col("topic") == METADATA_TOPIC)
     clusters = {row["cluster"] for row in of_metadata.select("cluster").distinct().collect()}
     clusters |= {row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC}
-    return [problem for problem in problems if problem.cluster in clusters]
+    yield from (str(problem) for problem in problems if problem.cluster in clusters)
 
 
 def _metadata_records(files: DataFrame, caches: ExitStack, tell: TellLoad) -> tuple[DataFrame, int]:

@@ -169,7 +169,11 @@ def of_clusters(
     )
     known = clusters.at_offset.keys() | clusters.begin_ms.keys()
     is_lacking = of_logs and (known or has_internals(warehouse))
-    others = clusters_of_logs(warehouse) - known if is_lacking else ()
+    try:
+        others = clusters_of_logs(warehouse) - known if is_lacking else set()
+    except NoMetadataError as error:
+        tell((f"{warehouse}: {error}: of clusters without metadata, {without}",))
+        return held
     but = f", but of {', '.join(map(cluster_in_words, sorted(known)))}" if known else ""
     tell(
         f"cluster {cluster_in_words(cluster)}: {warehouse} has no metadata of it{but}: {without}"
