@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.console import early
 from kafka_segments.engine.spark.session import spark_session
-from kafka_segments.files.storage.delta_append import as_parquet
+from kafka_segments.files.storage.delta_append import write_parquet
 
 
 def test_a_thread_that_is_new_to_spark_takes_the_running_session_and_leaves_it_running(
@@ -39,7 +39,7 @@ def test_a_bit_that_is_flipped_in_a_page_fails_the_query(
     else:
         folder.mkdir()
         rows = pa.table({"id": pa.array([0, 1, 2], pa.int64())})
-        (folder / "rows.parquet").write_bytes(as_parquet(rows))
+        write_parquet(str(folder / "rows.parquet"), rows)
     (file,) = folder.glob("*.parquet")
     for checksum in folder.glob(".*.crc"):
         checksum.unlink()  # Hadoop's own, which a store has not

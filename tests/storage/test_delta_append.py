@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from kafka_segments.files.storage import delta_append
 from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS, append_files, append_rows
 from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
+from kafka_segments.files.storage.durable_files import TEMPORARY
 
 MEASURED = {"delta.dataSkippingStatsColumns": "id,name,none,long"}
 ROWS = pa.table(
@@ -59,7 +60,7 @@ def test_another_engine_reads_the_rows_that_were_there_and_those(table: str) -> 
     assert found.version() == 1
     assert pa.table(found.to_pyarrow_table()) == pa.concat_tables([ROWS, ROWS])
     assert found.history(1)[0]["operation"] == "WRITE"
-    assert not list(Path(table).rglob(".*"))
+    assert not list(Path(table).rglob(f"*{TEMPORARY}"))
 
 
 def test_the_statistics_are_of_the_columns_that_the_table_names(table: str) -> None:

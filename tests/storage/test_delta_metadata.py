@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import BrokenTableError, UsageError
 from kafka_segments.files.storage.delta_metadata import change_metadata, read_metadata
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
@@ -91,10 +91,11 @@ def test_a_feature_of_deltas_that_is_not_known_is_named(table: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["00000000000000000000.json", "00000000000000000002.json"])
-def test_a_log_with_a_gap_or_without_its_begin_tells_nothing(table: str, lost: str) -> None:
+def test_a_log_with_a_gap_or_without_its_begin_is_refused(table: str, lost: str) -> None:
     Path(table, "_delta_log", lost).unlink()
 
-    assert read_metadata(table) is None
+    with pytest.raises(BrokenTableError, match=f"{lost} is not there, later commits are"):
+        read_metadata(table)
 
 
 def test_where_there_is_no_table_there_is_nothing_to_tell(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 
 from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.storage.delta_append import append_rows
@@ -21,6 +22,7 @@ from kafka_segments.files.storage.delta_rows import (
     read_small_files,
     read_small_table,
 )
+from kafka_segments.files.storage.hadoop_checksums import checksums_beside
 
 LARGE = 1 << 30
 
@@ -191,19 +193,49 @@ def _bytes(file: Path) -> int:
     return file.stat().st_size
 
 
-def test_a_bit_that_is_flipped_in_a_page_gives_no_other_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_checksums", [True, False])
+def test_a_bit_that_is_flipped_gives_no_other_rows(tmp_path: Path, has_checksums: bool) -> None:
+    """Without the checksums of Hadoop's, those of the pages tell, but not of the footer."""
     table, rows = str(tmp_path / "segments"), pa.table({"id": [0, 1, 2], "name": ["a", "b", "c"]})
     DeltaTable.create(table, schema=rows.schema)
     assert append_rows(table, rows)
     (file,) = (tmp_path / "segments").glob("*.parquet")
     data = file.read_bytes()
     columns = parquet.read_metadata(file).row_group(0)
-    pages = sum(columns.column(number).total_compressed_size for number in range(2))
-    sound = read_small_table(table, ("id", "name"), most_bytes=LARGE)
+    end = len(b"PAR1") + sum(columns.column(number).total_compressed_size for number in range(2))
+    sound = _read_or_refused(table)
+    assert isinstance(sound, list)
+    if not has_checksums:
+        checksums_beside(file).unlink()
 
-    for at in range(len(b"PAR1"), len(b"PAR1") + pages, 6):
+    for at in range(0, len(data) if has_checksums else end, 6):
         file.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
-        assert read_small_table(table, ("id", "name"), most_bytes=LARGE) in (None, sound), at
+        read = _read_or_refused(table)
+        assert read == "refused" or (not has_checksums and read in (None, sound)), at
+
+
+def test_a_bit_that_is_flipped_in_a_checkpoint_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "segments"
+    rows = spark.range(3).selectExpr("id", "string(id) AS name").coalesce(1)
+    for _ in range(2):
+        properties = {"delta.checkpointInterval": "1"}
+        rows.write.format("delta").options(**properties).mode("append").save(str(table))
+    assert isinstance(_read_or_refused(str(table)), list)
+    (checkpoint,) = (table / "_delta_log").glob("*1.checkpoint.parquet")
+    data = checkpoint.read_bytes()
+
+    for at in range(0, len(data), 997):
+        checkpoint.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        assert _read_or_refused(str(table)) == "refused", at
+
+
+def _read_or_refused(table: str) -> list[dict[str, Any]] | str | None:
+    try:
+        return read_small_table(table, ("id", "name"), most_bytes=LARGE)
+    except BrokenTableError:
+        return "refused"
 
 
 @pytest.mark.parametrize("name", ["a%20b", "a[1]", "a\\b", "a\nb", "a|*{}"])

@@ -28,6 +28,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.small_tables import read_small
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.engine.tables.views import table_names
+from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.storage.table_versions import noted_log
 from support.spark.filled_tables import fill
 from support.spark.ready_builds import ReadyBuild
@@ -192,14 +193,16 @@ def test_a_large_table_is_left_to_delta_and_its_queries_are_compiled(
     assert not has_few_rows(spark)
 
 
-def test_a_file_that_is_gone_is_left_to_delta(
+def test_a_file_that_is_gone_is_named_and_no_table_is_left_to_delta(
     spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path
 ) -> None:
     copied = Path(shutil.copytree(broker_build.warehouse / "segments", tmp_path / "segments"))
     assert read_small(spark, str(copied)) is not None
-    next(copied.glob("*.parquet")).unlink()
+    gone = next(copied.glob("*.parquet"))
+    gone.unlink()
 
-    assert read_small(spark, str(copied)) is None
+    with pytest.raises(BrokenTableError, match=f"{gone.name} is not there"):
+        read_small(spark, str(copied))
     assert read_small(spark, str(tmp_path / "nowhere")) is None
     assert read_small(spark, "s3://nowhere/segments") is None
 

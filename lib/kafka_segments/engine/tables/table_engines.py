@@ -29,6 +29,7 @@ from kafka_segments.engine.tables.small_tables import (
     read_small,
 )
 from kafka_segments.engine.tables.statements import merge_statement
+from kafka_segments.files.storage.delta_health import refuse_broken_file
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.stores import hadoop_uri, store_of
 from kafka_segments.files.storage.table_versions import note_versions
@@ -64,7 +65,11 @@ class SparkTables:
     def read(self, table: Table, columns: Sequence[str]) -> DataFrame:
         """Return the rows of a table: the named columns that it has, or all of its own."""
         expect_many_rows(self._spark)
-        rows = self._spark.read.format("delta").load(self.uri(table))
+        try:
+            rows = self._spark.read.format("delta").load(self.uri(table))
+        except (PySparkException, Py4JJavaError) as error:
+            refuse_broken_file(join_uri(self._root, table.name), error)
+            raise
         if not columns:
             # A client would ask its server for the columns.
             return rows if is_connect(self._spark) else _without_columns_of_others(table, rows)

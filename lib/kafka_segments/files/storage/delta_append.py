@@ -21,6 +21,7 @@ from pyarrow import parquet
 from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
 from kafka_segments.files.storage.durable_files import sync_folder, write_durably
 from kafka_segments.files.storage.files import place
+from kafka_segments.files.storage.hadoop_checksums import checksums_beside, write_checksums
 
 _MOST_TRIES = 20
 _CHECKPOINT_EVERY = 10  # Delta writes one after its own commits with such a version
@@ -62,15 +63,14 @@ def append_rows(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _N
     add = write_rows(uri, before, rows)
     is_written = _commit(uri, before, [add])
     if not is_written:
-        Path(place(uri).child(add["path"]).path).unlink()
+        remove_file(place(uri).child(add["path"]).path)
     return is_written
 
 
 def write_rows(uri: str, table: TableMetadata, rows: pa.Table) -> dict[str, Any]:
     """Write rows to a new file of a table, and wait for the disk; return its ``add`` action."""
     name = _new_name()
-    data = as_parquet(rows)
-    write_durably(place(uri).child(name).path, data, is_synced=True)
+    data = write_parquet(place(uri).child(name).path, rows)
     return _add(name, len(data), _statistics(rows, _measured(table)))
 
 
@@ -151,13 +151,22 @@ def _is_plain(table: TableMetadata, constraints: Mapping[str, str]) -> bool:
     )
 
 
-def as_parquet(rows: pa.Table) -> bytes:
-    """Return rows as a Parquet file that any engine reads."""
-    data = io.BytesIO()
+def write_parquet(path: str, rows: pa.Table) -> bytes:
+    """Write rows as a Parquet file that any engine reads, with its checksums; return its bytes."""
+    written = io.BytesIO()
     parquet.write_table(
-        rows, data, compression="snappy", store_schema=False, write_page_checksum=True
+        rows, written, compression="snappy", store_schema=False, write_page_checksum=True
     )
-    return data.getvalue()
+    data = written.getvalue()
+    write_checksums(path, data)
+    write_durably(path, data, is_synced=True)
+    return data
+
+
+def remove_file(path: str) -> None:
+    """Remove a file that ``write_parquet`` wrote."""
+    Path(path).unlink()
+    checksums_beside(path).unlink(missing_ok=True)
 
 
 def _add(name: str, size_bytes: int, stats: Mapping[str, Any]) -> dict[str, Any]:

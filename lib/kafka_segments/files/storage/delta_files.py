@@ -16,9 +16,11 @@ from kafka_segments.files.storage.delta_log import (
     read_actions,
 )
 from kafka_segments.files.storage.files import Place, first_line, place
+from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
 
 _MAGIC = b"PAR1"
+OTHER_BYTES = "has other bytes than were written, by the checksums in the .crc file of its name"
 
 
 def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[str, str] | None:
@@ -76,7 +78,9 @@ def _why_not_whole(file: Place, size: int) -> str | None:
         return why
     with file.filesystem.open_input_file(file.path) as stream:
         stream.seek(max(0, size - len(_MAGIC)))
-        return None if stream.read() == _MAGIC else "is spoilt: it does not end as Parquet does"
+        if stream.read() != _MAGIC:
+            return "is spoilt: it does not end as Parquet does"
+    return OTHER_BYTES if has_other_checksums(file.path) else None
 
 
 def _why_unreadable(file: Place) -> str | None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyarrow import fs
 
 from kafka_segments.errors import BrokenTableError, SourceError
-from kafka_segments.files.storage.delta_files import broken_data
+from kafka_segments.files.storage.delta_files import OTHER_BYTES, broken_data
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     MOST_COMMIT_BYTES,
@@ -29,6 +29,7 @@ from kafka_segments.files.storage.delta_log import (
 )
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
+from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.table_versions import NOTES, NotedLog, noted_log
 from kafka_segments.files.storage.uris import join_uri
@@ -42,7 +43,7 @@ _RECORDS = "internal_records"
 _KEPT = "_broken_commits"
 _CHECKSUM = re.compile(r"\.?([0-9]{20})(?:\.[a-z.]+)?\.crc")
 _SOUND: set[tuple[str, str, int, int]] = set()
-"""Newest commits that were read as a whole: table, name, bytes, mtime."""
+"""Newest commits and checkpoints that were read as a whole: table, name, bytes, mtime."""
 _AS_NOTED: set[tuple[str, str, int, int, int | None]] = set()
 """Commits that have the CRC-32 that is noted: table, name, bytes, mtime, CRC-32."""
 
@@ -159,13 +160,26 @@ def _other_checkpoint(table: str, entries: list[FileEntry]) -> Broken | None:
     newest = next((entry for entry in reversed(entries) if CHECKPOINT.fullmatch(entry.name)), None)
     if newest is None:
         return None
+    why = _why_other_checkpoint(table, entries, newest)
+    return None if why is None else _broken_checkpoint(table, entries, newest.name, why)
+
+
+def _why_other_checkpoint(table: str, entries: list[FileEntry], newest: FileEntry) -> str | None:
     told = written_checkpoint(table, entries)
-    if told is None or told.version != int(newest.name[:20]):
+    is_of_newest = told is not None and told.version == int(newest.name[:20])
+    if told is not None and is_of_newest and told.size_bytes != newest.size_bytes:
+        return f"has {newest.size_bytes} bytes, it was written with {told.size_bytes}"
+    file = log_of(table).child(newest.name)
+    identity = (table, newest.name, newest.size_bytes, newest.mtime_ns)
+    if identity in _SOUND or not file.store.is_local:
         return None
-    if told.size_bytes == newest.size_bytes:
-        return None
-    why = f"has {newest.size_bytes} bytes, it was written with {told.size_bytes}"
-    return _broken_checkpoint(table, entries, newest.name, why)
+    try:
+        if has_other_checksums(file.path):
+            return OTHER_BYTES
+    except OSError as error:
+        return f"cannot be read: {error}"
+    _SOUND.add(identity)
+    return None
 
 
 def _broken_checkpoint(table: str, entries: list[FileEntry], name: str, why: str) -> Broken:
@@ -229,6 +243,22 @@ def refuse_broken_log(table: str) -> list[FileEntry]:
     if broken is not None:
         raise BrokenTableError(broken.text)
     return entries
+
+
+def refuse_broken_file(table: str, error: Exception) -> None:
+    """Refuse a table that could not be read since a file of it is not whole, see ``broken_file``.
+
+    Without such a file it is another version by now, or of a kind that who asked cannot read.
+
+    Raises:
+        BrokenTableError: names the file, and the step.
+    """
+    try:
+        broken = broken_file(table, str(error))
+    except (OSError, SourceError):
+        return
+    if broken is not None:
+        raise BrokenTableError(broken.text) from error
 
 
 def version_if_there(table: str) -> int | None:

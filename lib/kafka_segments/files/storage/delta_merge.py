@@ -13,10 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_segments.files.storage.delta_append import as_parquet, writable_table, write_rows
+from kafka_segments.files.storage.delta_append import (
+    remove_file,
+    writable_table,
+    write_parquet,
+    write_rows,
+)
 from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit
 from kafka_segments.files.storage.delta_rows import SmallTable
-from kafka_segments.files.storage.durable_files import sync_folder, write_durably
+from kafka_segments.files.storage.durable_files import sync_folder
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.merged_rows import Merged
 
@@ -81,7 +86,7 @@ def commit_merge(
         # After another error the commit may be there: then the files stay.
         for action in written:
             for file in action.values():
-                Path(place(uri).child(file["path"]).path).unlink()
+                remove_file(place(uri).child(file["path"]).path)
         raise
 
 
@@ -101,8 +106,7 @@ def _write_changes(uri: str, merged: Merged) -> dict[str, Any]:
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
     name = f"cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"
-    data = as_parquet(rows)
-    write_durably(str(folder / name), data, is_synced=True)
+    data = write_parquet(str(folder / name), rows)
     return {
         "path": f"{_CHANGES}/{name}",
         "partitionValues": {},

@@ -17,14 +17,19 @@ from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 
 from kafka_segments.errors import BrokenTableError, SourceError
-from kafka_segments.files.storage.delta_files import why_of_other_size
-from kafka_segments.files.storage.delta_health import Broken, broken_file, refuse_broken_log
+from kafka_segments.files.storage.delta_files import OTHER_BYTES, why_of_other_size
+from kafka_segments.files.storage.delta_health import (
+    Broken,
+    refuse_broken_file,
+    refuse_broken_log,
+)
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     commits_since_checkpoint,
     log_of,
 )
 from kafka_segments.files.storage.files import place, read_whole
+from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.scratch import scratch_below, scratch_folder
 
@@ -69,24 +74,8 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
                 folder = str(copy)
             return DeltaTable(folder)
     except _NOT_TOLD as error:
-        _refuse_broken(uri, error)
+        refuse_broken_file(uri, error)
         return None
-
-
-def _refuse_broken(uri: str, error: Exception) -> None:
-    """Refuse a table that could not be read since a file of it is not whole.
-
-    Without such a file it is another version by now, or of a kind that only Spark reads.
-
-    Raises:
-        BrokenTableError: names the file.
-    """
-    try:
-        broken = broken_file(uri, str(error))
-    except (OSError, SourceError):
-        return
-    if broken is not None:
-        raise BrokenTableError(broken.text) from error
 
 
 def is_opened_in_place(uri: str) -> bool:
@@ -116,7 +105,7 @@ def _open_plain(uri: str, *, most_log_bytes: int) -> _Plain | None:
     try:
         actions = found.get_add_actions()
     except _NOT_TOLD as error:
-        _refuse_broken(uri, error)
+        refuse_broken_file(uri, error)
         return None
     names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
     return _Plain(found, list(zip(names, sizes, strict=True)))
@@ -158,7 +147,7 @@ def read_small_files(
             most_rows -= len(file)
             files.append(file)
     except _NOT_TOLD as error:
-        _refuse_broken(uri, error)
+        refuse_broken_file(uri, error)
         return None
     return SmallTable(found.table.version(), found.table.schema().to_json(), found.added, files)
 
@@ -189,6 +178,8 @@ class _DataFile(NamedTuple):
         file = place(self.table).child(unquote(self.path))
         with file.filesystem.open_input_file(file.path) as stream:
             why = why_of_other_size(stream.size(), self.size_bytes)
+            if why is None and file.store.is_local and has_other_checksums(file.path):
+                why = OTHER_BYTES
             if why is not None:
                 raise BrokenTableError(Broken(self.table, self.path, why).text)
             yield parquet.ParquetFile(
@@ -252,7 +243,7 @@ def read_small_table(
         files = [_DataFile(uri, path, size) for path, size in found.added]
         return [row for file in files for row in _read_file(file, columns, where)]
     except _NOT_TOLD as error:
-        _refuse_broken(uri, error)
+        refuse_broken_file(uri, error)
         return None
 
 
