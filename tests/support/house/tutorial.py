@@ -18,6 +18,7 @@ _VARIES = (
     (re.compile(r"in [\d.]+ s \(.*\)$", re.MULTILINE), "in 12.3 s"),
     (re.compile(r"\(\d+ bytes\)$", re.MULTILINE), "(45678 bytes)"),
     (re.compile(r"(?<=the build of )[\d-]+ [\d:]+"), "2026-11-28 09:15:30"),
+    (re.compile(r"(?<= UTC, ).+(?= before: what changed since)"), "12.500 s"),
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.moments import given_moment
 from kafka_segments.console.options import (
     ExitStatus,
@@ -150,6 +151,7 @@ def _offsets(
     )
     with session as verb:
         found = print_search(run_search(verb.spark, asked, verb.caches), output)
+        tell_age(verb.spark, asked.warehouse, now_ms=now_ms)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
