@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER
 

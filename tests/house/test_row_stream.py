@@ -14,4 +14,4 @@ def test_only_the_stream_of_rows_calls_what_leaks_jobs() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "toLocalIterator"
     }
 
-    assert callers == {"engine/frames/row_stream.py"}
+    assert callers == {"engine/frames/local_rows.py"}

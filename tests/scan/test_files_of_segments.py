@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.engine.frames.computed_once import count_files
+from kafka_segments.engine.frames.engines import count_files
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.engine import limits
 from kafka_segments.engine.choose import few_rows, has_few_rows
 from kafka_segments.engine.frames import engines
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     OFFSET_INDEX,

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.bar import ReadProgress
 from kafka_segments.engine.choose import expect_many_rows
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.limits import Load
 from kafka_segments.engine.rows.datasource import load_of
 from kafka_segments.engine.rows.table_reads import read_segments

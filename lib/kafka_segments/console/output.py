@@ -76,7 +76,7 @@ def print_rows(rows: "DataFrame", output: str) -> None:
     """Print all rows as JSON lines or CSV, without holding them at once."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from kafka_segments.engine.frames.row_stream import stream_rows  # noqa: PLC0415
+    from kafka_segments.engine.frames.local_rows import stream_rows  # noqa: PLC0415
 
     if output == "json":
         lines = rows.select(F.to_json(F.struct("*"), JSON_FORM))

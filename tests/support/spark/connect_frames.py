@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
 from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import frame_of_rows, local_rows, rows_in_driver
 from kafka_segments.engine.spark.session import spark_session
 from support.spark.connect_client import CountedCalls

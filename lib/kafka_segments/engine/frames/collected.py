@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.spark.connect import is_connect
+from kafka_segments.engine.frames.local_rows import schema_if_cheap
 
 
 def collect_together(frames: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
@@ -34,5 +34,5 @@ def _nothing_of(frame: DataFrame) -> Column:
     Spark Connect would have to ask the server for that type, which plans the union as a whole, and
     takes the type of what is not null.
     """
-    null = F.lit(None)
-    return null if is_connect(frame.sparkSession) else null.cast(frame.schema)
+    schema = schema_if_cheap(frame)
+    return F.lit(None) if schema is None else F.lit(None).cast(schema)

@@ -1,15 +1,17 @@
-"""The two engines that work on rows: Spark as it does by itself, and one for small data.
+"""What verbs do with rows by one of two engines: Spark as it works by itself, or one for few rows.
 
-What verbs do with rows is said by the other modules of this room. Where the engines differ, these
-call the engine of the session, and do not ask which one it is.
+For few rows the driver reads with Arrow and has the rows, and one task runs what is asked: Spark
+compiles a program for each query, starts Python workers, and persists frames, and each of these
+takes longer than the query. Each function here does the one or the other by the session that it
+gets; a verb does not ask which.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -27,133 +29,152 @@ from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.stores import hadoop_uri
 from kafka_segments.files.storage.uris import GLOB_SIGN, join_uri
 
-
-class SparkEngine:
-    """Spark as it works by itself: plans are compiled, frames persisted, tasks do the work."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def collected(self, frame: DataFrame) -> DataFrame:
-        """Return the same rows; the driver has those of small data."""
-        return frame
-
-    def persisted(self, frame: DataFrame, caches: ExitStack | None) -> DataFrame:
-        """Return the same rows; those of small data are not persisted."""
-        kept = frame.persist()
-        if caches is not None:
-            caches.callback(kept.unpersist)
-        return kept
-
-    def joined_by_shuffle(self, frame: DataFrame) -> DataFrame:
-        """Return the same rows, which no join broadcasts unless they are small data."""
-        return frame.hint("merge")
-
-    def shared_out(self, frame: DataFrame, by_spark: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """Return the same rows in tasks as ``by_spark`` makes them, those of small data in one."""
-        return by_spark(frame)
-
-    def rows_to_map(self, rows: DataFrame) -> tuple[pa.Table, StructType] | None:
-        """Return rows, with their schema, that the driver may map; None: tasks have to."""
-        return None
-
-    def threads(self, load: Load) -> int:
-        """Return how many threads of the driver read segments; 0: tasks do."""
-        return 0
-
-    def frame(self, rows: pa.Table, columns: StructType) -> DataFrame:
-        """Return rows of Arrow as a DataFrame; their schema is ``arrow_schema`` of ``columns``."""
-        return arrow_rows(self._spark, rows, columns)
-
-    def parquet(self, folder: str, names: Sequence[str], columns: StructType) -> DataFrame:
-        """Return the rows of files in a folder, all with ``columns``."""
-        if not names:
-            return self._spark.createDataFrame([], columns)
-        root = hadoop_uri(folder)
-        paths = [GLOB_SIGN.sub(r"\\\g<0>", join_uri(root, name)) for name in names]
-        return self._spark.read.schema(columns).parquet(*paths)
-
-    def expect(self, work: Work, load: Load) -> None:
-        """Note how much a verb has found to work on; more than few rows are left to Spark.
-
-        ``load``: rows or segments, and the bytes that the work depends on.
-        """
-
-    def expect_many(self) -> None:
-        """Note that what follows is not small data: Spark compiles its plans from now on."""
-
-    def expect_files(self, files: DataFrame, work: Work, *, by: str) -> None:
-        """Note the bytes of files, in column ``by``, as ``expect`` does."""
+_ROWS_A_FILE = 50_000
+_LEAST_ROWS_A_FILE = 5_000
 
 
-class SmallEngine(SparkEngine):
-    """For few rows: the driver reads with Arrow and has the rows, one task runs what is asked.
+def expect(spark: SparkSession, work: Work, load: Load) -> None:
+    """Note how much a verb has found to work on; more than few rows are left to Spark.
 
-    Where executors see other files than the driver does, tasks read segments all the same.
+    ``load``: rows or segments, and the bytes that the work depends on.
     """
+    is_few = load.is_little if work is Work.LIST else load.is_within(MOST[work])
+    if not is_few:
+        expect_many_rows(spark)
 
-    def collected(self, frame: DataFrame) -> DataFrame:
-        """Return the same rows, which the driver has."""
-        if rows_in_driver(frame) is not None:
-            return frame
-        return frame_of_rows(self._spark, *computed_rows(frame))
 
-    def persisted(self, frame: DataFrame, caches: ExitStack | None) -> DataFrame:
-        """Return the same rows: few are computed sooner than persisted."""
-        return frame
-
-    def joined_by_shuffle(self, frame: DataFrame) -> DataFrame:
-        """Return the same rows, which a join may broadcast."""
-        return frame
-
-    def shared_out(self, frame: DataFrame, by_spark: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """Return the same rows in one task."""
-        return frame.coalesce(1)
-
-    def rows_to_map(self, rows: DataFrame) -> tuple[pa.Table, StructType] | None:
-        """Return rows where the driver sees the files that executors see."""
-        return computed_rows(rows) if can_work_in_driver(self._spark) else None
-
-    def threads(self, load: Load) -> int:
-        """Return how many threads read segments: one reads little, tasks read many."""
-        if load.is_little:
-            return 1
-        if load.segments <= MOST_IN_DRIVER and can_work_in_driver(self._spark):
-            return min(load.segments, default_parallelism(self._spark))
-        return 0
-
-    def frame(self, rows: pa.Table, columns: StructType) -> DataFrame:
-        """Return rows of Arrow as a DataFrame whose rows the driver has."""
-        return frame_of_rows(self._spark, rows, columns)
-
-    def parquet(self, folder: str, names: Sequence[str], columns: StructType) -> DataFrame:
-        """Return the rows of files as Arrow reads them, unless they are more than few."""
-        files = [join_uri(folder, name) for name in names]
-        self.expect(Work.ROWS, Load(sum(_footer(file).num_rows for file in files)))
-        if not has_few_rows(self._spark):
-            return super().parquet(folder, names, columns)
-        found = [_rows(file) for file in files] or [arrow_schema(columns).empty_table()]
-        return self.frame(pa.concat_tables(found), columns)
-
-    def expect(self, work: Work, load: Load) -> None:
-        """Leave more than few rows to Spark."""
-        is_few = load.is_little if work is Work.LIST else load.is_within(MOST[work])
-        if not is_few:
-            self.expect_many()
-
-    def expect_many(self) -> None:
-        """Leave what follows to Spark."""
-        expect_many_rows(self._spark)
-
-    def expect_files(self, files: DataFrame, work: Work, *, by: str) -> None:
-        """Leave files of more bytes to Spark; a query asks for them."""
+def expect_files(files: DataFrame, work: Work, *, by: str) -> None:
+    """Note the bytes of files, in column ``by``, as ``expect`` does; a query asks for them."""
+    spark = files.sparkSession
+    if has_few_rows(spark):
         size_bytes = files.select(F.coalesce(F.sum(by), F.lit(0))).collect()[0][0]
-        self.expect(work, Load(0, size_bytes))
+        expect(spark, work, Load(0, size_bytes))
 
 
-def engine_of(spark: SparkSession) -> SparkEngine:
-    """Return the engine that works for a session now; a table that is not small changes it."""
-    return SmallEngine(spark) if has_few_rows(spark) else SparkEngine(spark)
+def computed_once(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
+    """Return the same rows, which are computed once, however many steps read them.
+
+    Where a verb works on few rows they are collected now, as by ``collected_if_few``. Others are
+    persisted until ``caches`` closes; None: until the session ends.
+    """
+    return persisted_if_many(collected_if_few(frame), caches)
+
+
+def persisted_if_many(frame: DataFrame, caches: ExitStack | None = None) -> DataFrame:
+    """Return the same rows; where a verb works on many, they are persisted until ``caches`` closes.
+
+    Few are computed anew by each step that reads them: for two short steps that takes less time
+    than to collect them in between.
+    """
+    if has_few_rows(frame.sparkSession):
+        return frame
+    persisted = frame.persist()
+    if caches is not None:
+        caches.callback(persisted.unpersist)
+    return persisted
+
+
+def collected_if_few(frame: DataFrame) -> DataFrame:
+    """Return the same rows; where a verb works on few, they are collected now.
+
+    The driver has them, and one task does all that follows. Rows that the driver has already are
+    not collected once more.
+    """
+    if not has_few_rows(frame.sparkSession) or rows_in_driver(frame) is not None:
+        return frame
+    return frame_of_rows(frame.sparkSession, *computed_rows(frame))
+
+
+def joined_by_shuffle(frame: DataFrame) -> DataFrame:
+    """Return the same rows; where a verb works on many, a join does not broadcast them.
+
+    Spark broadcasts persisted rows by their compressed size: millions of rows that are alike are
+    few bytes, until each task has a copy.
+    """
+    return frame if has_few_rows(frame.sparkSession) else frame.hint("merge")
+
+
+def in_one_task(frame: DataFrame) -> DataFrame:
+    """Return the same rows; where a verb works on few, one task does all that follows.
+
+    So nothing is shuffled, and a write makes one file.
+    """
+    return frame.coalesce(1) if has_few_rows(frame.sparkSession) else frame
+
+
+def into_files(frame: DataFrame, rows: int) -> DataFrame:
+    """Return the same rows in so many tasks as a write is to make files: few are quicker to read.
+
+    Of enough rows all cores write. ``rows``: about how many there are.
+    """
+    spark = frame.sparkSession
+    if has_few_rows(spark):
+        return frame.coalesce(1)
+    return frame.coalesce(count_files(rows, cores=default_parallelism(spark)))
+
+
+def count_files(rows: int, *, cores: int) -> int:
+    """Choose how many files so many rows are written to."""
+    return max(1, -(-rows // _ROWS_A_FILE), min(cores, rows // _LEAST_ROWS_A_FILE))
+
+
+def sorted_in_tasks(
+    rows: DataFrame, keys: Sequence[str], *, order: Sequence[str | Column]
+) -> DataFrame:
+    """Bring the rows of equal keys to one task each, and order the rows of every task."""
+    few = has_few_rows(rows.sparkSession)
+    brought = rows.coalesce(1) if few else rows.repartition(*keys)
+    return brought.sortWithinPartitions(*order)
+
+
+def rows_to_map(rows: DataFrame) -> tuple[pa.Table, StructType] | None:
+    """Return few rows, with their schema, that the driver may map; None: tasks have to.
+
+    Tasks map few rows too where executors see other files than the driver does.
+    """
+    return computed_rows(rows) if can_work_in_driver(rows.sparkSession) else None
+
+
+def threads_for(spark: SparkSession, load: Load) -> int:
+    """Return how many threads of the driver read segments: one reads few bytes; 0: tasks do."""
+    if not has_few_rows(spark):
+        return 0
+    if load.is_little:
+        return 1
+    if load.segments <= MOST_IN_DRIVER and can_work_in_driver(spark):
+        return min(load.segments, default_parallelism(spark))
+    return 0
+
+
+def rows_of_files(
+    spark: SparkSession, folder: str, names: Sequence[str], columns: StructType
+) -> DataFrame:
+    """Return the rows of Parquet files in a folder, all with ``columns``; Arrow reads few rows."""
+    files = [join_uri(folder, name) for name in names]
+    if has_few_rows(spark):
+        expect(spark, Work.ROWS, Load(sum(_footer(file).num_rows for file in files)))
+    if has_few_rows(spark):
+        found = [_rows(file) for file in files] or [arrow_schema(columns).empty_table()]
+        return frame_of_rows(spark, pa.concat_tables(found), columns)
+    if not names:
+        return spark.createDataFrame([], columns)
+    root = hadoop_uri(folder)
+    paths = [GLOB_SIGN.sub(r"\\\g<0>", join_uri(root, name)) for name in names]
+    return spark.read.schema(columns).parquet(*paths)
+
+
+def mapped_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
+    """Return rows that the driver has mapped as a DataFrame; more than few are Spark's then."""
+    expect(spark, Work.ROWS, Load(len(rows)))
+    if has_few_rows(spark):
+        return frame_of_rows(spark, rows, columns)
+    return arrow_rows(spark, rows, columns)
+
+
+def rows_for_tasks(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:
+    """Return rows that the driver has as a DataFrame that tasks map; what follows is Spark's."""
+    expect_many_rows(spark)
+    return arrow_rows(spark, rows, columns)
 
 
 def _footer(uri: str) -> pq.FileMetaData:

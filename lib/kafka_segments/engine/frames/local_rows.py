@@ -1,11 +1,11 @@
-"""Rows that Python has already, as DataFrames that no task of Python has to make."""
+"""Rows that go from Python to Spark and back, in a session of our own and over Connect."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -54,10 +54,29 @@ def computed_rows(frame: Any) -> tuple[pa.Table, StructType]:
     """
     if frame in _KNOWN:
         return _KNOWN[frame]
-    if not is_connect(frame.sparkSession):
-        return frame.toArrow(), frame.schema
+    schema = schema_if_cheap(frame)
+    if schema is not None:
+        return frame.toArrow(), schema
     rows, schema = frame._to_table()
     return rows.cast(arrow_schema(schema)), schema
+
+
+def schema_if_cheap(frame: DataFrame) -> StructType | None:
+    """Return the schema of a DataFrame; None: a server of Connect would have to be asked for it."""
+    return None if is_connect(frame.sparkSession) else frame.schema
+
+
+def stream_rows(rows: DataFrame) -> Iterator[Row]:
+    """Yield all rows, without holding them at once.
+
+    Over Connect the server sends them as batches of Arrow. In the driver's own session it is not
+    ``DataFrame.toLocalIterator``: its jobs start when their query counts as over, and Spark 4.2
+    keeps such jobs, with plans and broadcasts, until the session ends
+    (DAGScheduler.activeQueryToJobs).
+    """
+    if is_connect(rows.sparkSession):
+        return rows.toLocalIterator()
+    return rows.rdd.toLocalIterator()
 
 
 def frame_of_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> DataFrame:

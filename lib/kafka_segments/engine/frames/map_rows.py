@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import rows_to_map
 from kafka_segments.engine.frames.local_rows import arrow_schema, frame_of_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER, MOST_ROWS
 from kafka_segments.engine.spark.parallelism import default_parallelism
@@ -36,7 +36,7 @@ def map_rows(
     ``tell``: is told of rows that were mapped in the driver.
     """
     spark = rows.sparkSession
-    here = engine_of(spark).rows_to_map(rows)
+    here = rows_to_map(rows)
     if here is not None:
         found = here[0]
         if len(found) <= (MOST_ROWS if most_in_driver is None else most_in_driver):

@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.engines import engine_of
-from kafka_segments.engine.frames.local_rows import arrow_rows, arrow_schema
+from kafka_segments.engine.frames.engines import mapped_rows, rows_for_tasks, rows_to_map
+from kafka_segments.engine.frames.local_rows import arrow_schema
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.packing import (
     ORDER,
@@ -22,7 +22,6 @@ from kafka_segments.engine.limits import (
     MOST_READ_HERE,
     MOST_SEARCHED_HERE,
     Load,
-    Work,
 )
 
 OnTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -45,17 +44,14 @@ def map_segments(
     Gives: ``row_type``.
     """
     spark, load = asked.sparkSession, None
-    engine = engine_of(spark)
-    here = engine.rows_to_map(asked)
+    here = rows_to_map(asked)
     if here is not None:
         found, kind = here
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
         if len(found) <= MOST_IN_DRIVER and size_bytes <= MOST_SEARCHED_HERE:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
-            engine.expect(Work.ROWS, Load(len(rows)))
-            return engine_of(spark).frame(rows, row_type)
-        asked, load = arrow_rows(spark, found, kind), Load(len(found), size_bytes)
-        engine.expect_many()
+            return mapped_rows(spark, rows, row_type)
+        asked, load = rows_for_tasks(spark, found, kind), Load(len(found), size_bytes)
     shared = pack_by_bytes(asked, by=size, load=load, tell=tell)
     return shared.mapInArrow(on_task, row_type)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import threads_for
 from kafka_segments.engine.limits import OPEN_COST_BYTES, Load
 from kafka_segments.engine.spark.parallelism import default_parallelism
 
@@ -85,7 +85,7 @@ def share_out(
     segments: DataFrame, load: Load, tell: TellLoad = tell_nobody, *, by: str | None = "size_bytes"
 ) -> Shared:
     """Share a segment list out: few to threads of the driver, others to tasks by bytes; tell."""
-    threads = engine_of(segments.sparkSession).threads(load)
+    threads = threads_for(segments.sparkSession, load)
     if threads:
         tell(load, 0)
         return Shared(segments, threads)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import sorted_in_tasks
 from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
 from kafka_segments.engine.limits import MOST_UNLIKE
 
@@ -41,8 +41,7 @@ def by_keys(rows: DataFrame, keys: Sequence[str], *, order: Sequence[str | Colum
     if here is not None and len(names) == len(order):
         ordered = here.sort_by([(name, "ascending", "at_start") for name in names])
         return frame_of_rows(rows.sparkSession, ordered, rows.schema)
-    brought = engine_of(rows.sparkSession).shared_out(rows, lambda many: many.repartition(*keys))
-    return brought.sortWithinPartitions(*order)
+    return sorted_in_tasks(rows, keys, order=order)
 
 
 def are_few(*tables: pa.Table) -> bool:

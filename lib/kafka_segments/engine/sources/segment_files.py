@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import rows_to_map
 from kafka_segments.engine.frames.local_rows import rows_in_driver
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.packing import TellLoad, TellRead, pack_by_bytes, tell_nobody
@@ -71,7 +71,7 @@ def with_digests(
         file cannot be read.
     """
     spark = listed.sparkSession
-    here = None if rows_in_driver(listed) is None else engine_of(spark).rows_to_map(listed)
+    here = None if rows_in_driver(listed) is None else rows_to_map(listed)
     asked = listed.select("path", "size_bytes", F.expr("files.name").alias("names"))
     row_type = from_arrow_schema(_DIGESTED)
     if here is not None and len(here[0]) <= MOST_IN_DRIVER:

@@ -16,9 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import can_work_in_driver, expect_many_rows
-from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.frames.local_rows import (
+    computed_rows,
+    frame_of_rows,
+    rows_in_driver,
+    schema_if_cheap,
+)
 from kafka_segments.engine.limits import MOST_UNCHANGED
-from kafka_segments.engine.spark.connect import is_connect
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
 from kafka_segments.engine.tables.small_tables import (
@@ -71,8 +75,8 @@ class SparkTables:
             refuse_broken_file(join_uri(self._root, table.name), error)
             raise
         if not columns:
-            # A client would ask its server for the columns.
-            return rows if is_connect(self._spark) else _without_columns_of_others(table, rows)
+            is_cheap = schema_if_cheap(rows) is not None
+            return _without_columns_of_others(table, rows) if is_cheap else rows
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import rows_of_files
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, TIME_INDEX, Table
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
@@ -68,7 +68,7 @@ class EntryParts:
         """Return the entries as rows of one of ``INDEX_TABLES``."""
         folder = join_uri(self._folder, table.name)
         names = list(map(_file_name, self._parts))
-        return engine_of(self._spark).parquet(folder, names, table.schema)
+        return rows_of_files(self._spark, folder, names, table.schema)
 
 
 class EntryFiles:

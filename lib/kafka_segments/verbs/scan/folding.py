@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.sources.broker_identity import file_path
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.files.folders import kinds

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import (
+from kafka_segments.engine.frames.engines import (
     collected_if_few,
+    expect,
     in_one_task,
     persisted_if_many,
 )
-from kafka_segments.engine.frames.engines import engine_of
 from kafka_segments.engine.frames.local_rows import frame_of_rows
 from kafka_segments.engine.frames.rows_here import are_few, as_arrow
 from kafka_segments.engine.limits import Load, Work
@@ -128,7 +128,7 @@ def _planned(
         return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
     listed, loads = list_rest(warehouse.spark, here, caches)
     whole = _whole_load(loads, reads_all=not options.is_first_look)
-    engine_of(warehouse.spark).expect(Work.BUILD, whole)
+    expect(warehouse.spark, Work.BUILD, whole)
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     listed = _identified(listed, options)
@@ -225,7 +225,7 @@ def _planned_of_few(
         listed_segments = loads.get(kinds.SEGMENT, Load())
         to_read = {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)}
         whole = _whole_load(loads | to_read, reads_all=not options.is_first_look)
-        engine_of(warehouse.spark).expect(Work.BUILD, whole)
+        expect(warehouse.spark, Work.BUILD, whole)
         rows = of_logs(unlike.here.rows, changed)
         listed = _identified(listed_frame(warehouse.spark, rows), options)
         known = _rows_below(warehouse, options)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.rows_here import by_keys
 from kafka_segments.engine.tables.catalog import SEGMENTS

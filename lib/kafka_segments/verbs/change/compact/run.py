@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.engine.spark.settings import settings_meanwhile
 from kafka_segments.engine.tables import catalog as tables

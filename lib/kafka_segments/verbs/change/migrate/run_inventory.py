@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import computed_once, in_one_task
+from kafka_segments.engine.frames.engines import computed_once, in_one_task
 from kafka_segments.engine.limits import Load
 from kafka_segments.engine.sources.segment_files import with_segment_files
 from kafka_segments.engine.tables.catalog import (

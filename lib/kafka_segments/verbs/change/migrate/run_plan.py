@@ -12,9 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, tell_nobody
-from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.engine.limits import Load
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_sources

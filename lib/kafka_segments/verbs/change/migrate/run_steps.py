@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, spread, tell_nobody
-from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.engine.limits import Load
 from kafka_segments.engine.tables.bounded import total
 from kafka_segments.engine.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError

@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import computed_once, expect
 from kafka_segments.engine.frames.packing import TellLoad, packed, tell_nobody
 from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.list import list_sources
@@ -98,7 +97,7 @@ def list_copies(
     """
     sources = {source: name for name, source in options.copies}
     listed, loads = list_sources(spark, list(sources), caches, on_empty=tell_not_known)
-    engine_of(spark).expect(Work.COMPARE, loads.get(kinds.SEGMENT, Load()))
+    expect(spark, Work.COMPARE, loads.get(kinds.SEGMENT, Load()))
     if kinds.UNLISTED in loads:
         refuse_missing(listed)
     if kinds.NOT_FOLLOWED in loads:
@@ -152,8 +151,8 @@ def read_copies(
         unread = computed_once(segments.join(known.select("path"), "path", how="left_anti"), caches)
     load = load_of(unread)
     bytes_there = load.bytes if known is None else load_of(segments).bytes
-    engine_of(spark).expect(Work.LIST, load)
-    engine_of(spark).expect(Work.DIGESTS, Load(load.segments, bytes_there))
+    expect(spark, Work.LIST, load)
+    expect(spark, Work.DIGESTS, Load(load.segments, bytes_there))
     fresh = computed_once(
         unread.transform(packed(load, tell)).transform(read_segments(check_crc=options.check_crc)),
         caches,

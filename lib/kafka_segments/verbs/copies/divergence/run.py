@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.engine.tables.delta import Warehouse

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS
 
 _HIDDEN = ("cluster", "broker_id", "log_dir")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.rows.table_reads import read_segments
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version

@@ -11,8 +11,8 @@ from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, print_rows
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import alike_rows, print_result, without_numbers
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.verbs.find.forensics.decide import sum_by_producer
 from kafka_segments.verbs.find.forensics.run import Forensics
 

@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import computed_once, expect_files
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
@@ -112,7 +111,7 @@ def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> Data
         .transform(_list_snapshots(segments.schema))
     )
     files = computed_once(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
-    engine_of(files.sparkSession).expect_files(files, Work.DECODE, by="size_bytes")
+    expect_files(files, Work.DECODE, by="size_bytes")
     return files
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.limits import Load

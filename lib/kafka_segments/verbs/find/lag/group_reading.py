@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import (
     groups_not_known,

@@ -9,7 +9,7 @@ from kafka_segments.console.lines import say
 from kafka_segments.console.output import duration, utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.verbs.find.lag.decide.commits import BEHIND, NOT_KNOWN, UP_TO_DATE
 from kafka_segments.verbs.find.lag.decide.share import NOT_BEGUN
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import offsets_read, unread_partitions

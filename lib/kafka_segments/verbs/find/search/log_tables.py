@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once, persisted_if_many
+from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.rows_here import is_surely_null, with_values
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table

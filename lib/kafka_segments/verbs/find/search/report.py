@@ -11,8 +11,8 @@ from kafka_segments.console.lines import print_csv, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
-from kafka_segments.engine.frames.computed_once import persisted_if_many
-from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.engines import persisted_if_many
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS
 
 _ORDER = ("log_dir", "topic", "partition", "target_ms", "question")

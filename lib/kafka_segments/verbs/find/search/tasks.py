@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError

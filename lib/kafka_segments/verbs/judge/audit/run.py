@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once, in_one_task
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import computed_once, expect, in_one_task
 from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
 from kafka_segments.engine.frames.rows_here import is_surely_null
 from kafka_segments.engine.limits import Load, Work
@@ -89,7 +88,7 @@ def run_audit(
     listed, loads = list_sources(
         spark, options.sources, caches, follow_links=options.follow_links, on_empty=tell_not_known
     )
-    engine_of(spark).expect(Work.ROWS, Load(sum(of_kind.segments for of_kind in loads.values())))
+    expect(spark, Work.ROWS, Load(sum(of_kind.segments for of_kind in loads.values())))
     if kinds.UNLISTED in loads:
         _refuse_missing_sources(listed)
     listed = in_one_task(listed)

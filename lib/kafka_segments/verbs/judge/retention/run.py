@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.engine.tables.configs import KEYS, with_topic_configs

@@ -11,9 +11,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, TellRead, tell_nobody
-from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.engine.sources.segment_files import with_digests, with_segment_files
 from kafka_segments.engine.tables.catalog import RETENTION_PLANS
 from kafka_segments.engine.tables.delta import Warehouse

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kafka_segments.engine.frames.computed_once import collected_if_few
+from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.first_look_only import is_looked_at
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform

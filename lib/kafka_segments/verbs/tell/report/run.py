@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems
 from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.frames.computed_once import computed_once, joined_by_shuffle
+from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
 from kafka_segments.engine.tables.blocked import find_blocked, still_there
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse

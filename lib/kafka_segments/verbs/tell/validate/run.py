@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import computed_once, in_one_task
+from kafka_segments.engine.frames.engines import computed_once, in_one_task
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, tasks_for, tell_nobody
-from kafka_segments.engine.frames.row_stream import stream_rows
 from kafka_segments.engine.limits import Load
 from kafka_segments.verbs.change.recovery.kit.listing import KitWork
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan

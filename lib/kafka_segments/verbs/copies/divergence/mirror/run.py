@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.engines import engine_of
+from kafka_segments.engine.frames.engines import computed_once, expect
 from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
 from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.list import list_sources
@@ -108,7 +107,7 @@ def run_mirror(
     _tell_untold(history, there, options)
     load = load_of(found)
     tasks = min(logs, tasks_for(spark, load))
-    engine_of(spark).expect(Work.LIST, load)
+    expect(spark, Work.LIST, load)
     tell(load, tasks)
     spread = found.repartition(tasks, *LOG)
     return Mirrored(

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.computed_once import computed_once
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.missing import nearest
 from kafka_segments.errors import UsageError

@@ -11,10 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.frames.computed_once import computed_once
-from kafka_segments.engine.frames.engines import engine_of
-from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.frames.row_stream import stream_rows
+from kafka_segments.engine.frames.engines import computed_once, expect
+from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.list import list_sources
@@ -261,7 +259,7 @@ def _bare(options: TierOptions, folders: DataFrame, objects: DataFrame) -> list[
 def _folders(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
     """Return the folders of partitions in the tier, and how many others were not looked into."""
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
-    engine_of(spark).expect(Work.LIST, Load(segments=sum(load.segments for load in loads.values())))
+    expect(spark, Work.LIST, Load(segments=sum(load.segments for load in loads.values())))
     unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
     return listed.where(F.col("kind") == kinds.LOG), unseen
 

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.choose import few_rows
-from kafka_segments.engine.frames.computed_once import joined_by_shuffle
+from kafka_segments.engine.frames.engines import joined_by_shuffle
 
 LARGE = 3_000_000  # alike rows: persisted they are a few MB, each a row of its own in a broadcast
 
