@@ -14,14 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
     StructType,
 )
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.limits import LISTED_IN_DRIVER, Load
 from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.engine.spark.parallelism import default_parallelism
@@ -31,49 +27,29 @@ from kafka_segments.files.folders.walk import left_of, list_folders, walk_on
 from kafka_segments.files.storage.links import lies_in, links_into
 from kafka_segments.files.storage.uris import join_uri
 
-_EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())])
+_EPOCH = StructType(row_fields("epoch int, start_offset long"))
 _META = StructType(
-    [
-        StructField("version", IntegerType()),
-        StructField("cluster_id", StringType()),
-        StructField("node_id", IntegerType()),
-        StructField("directory_id", StringType()),
-        StructField("was_clean_shutdown", BooleanType()),
-        StructField("has_lock_file", BooleanType()),
-        StructField("has_cleaner_offsets", BooleanType()),
-    ]
+    row_fields(
+        "version int, cluster_id string, node_id int, directory_id string,"
+        " was_clean_shutdown boolean, has_lock_file boolean, has_cleaner_offsets boolean"
+    )
 )
 _OFFSETS = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("recovery_point", LongType()),
-        StructField("log_start_offset", LongType()),
-        StructField("high_watermark", LongType()),
-        StructField("cleaner_offset", LongType()),
-    ]
+    row_fields(
+        "topic string, partition int, recovery_point long, log_start_offset long,"
+        " high_watermark long, cleaner_offset long"
+    )
 )
 LISTED = StructType(
-    [
-        StructField("kind", StringType()),
-        StructField("source", StringType()),
-        StructField("relative_path", StringType()),
-        StructField("name", StringType()),
-        StructField("log_dir", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("folder_state", StringType()),
-        StructField("base_offset", LongType()),
-        StructField("size_bytes", LongType()),
-        StructField("mtime_ns", LongType()),
-        StructField("is_active", BooleanType()),
-        StructField("next_base_offset", LongType()),
-        StructField("reason", StringType()),
-        StructField("topic_id", StringType()),
-        StructField("leader_epochs", ArrayType(_EPOCH)),
-        StructField("meta", _META),
-        StructField("offsets", ArrayType(_OFFSETS)),
-    ]
+    row_fields(
+        "kind string, source string, relative_path string, name string, log_dir string,"
+        " topic string, partition int, folder_state string, base_offset long, size_bytes long,"
+        " mtime_ns long, is_active boolean, next_base_offset long, reason string,"
+        " topic_id string",
+        leader_epochs=ArrayType(_EPOCH),
+        meta=_META,
+        offsets=ArrayType(_OFFSETS),
+    )
 )
 OnTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _ROWS_A_BATCH = 10_000

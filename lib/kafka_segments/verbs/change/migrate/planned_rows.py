@@ -1,7 +1,7 @@
 """Rows of a plan: turn them into logs and segments, and add columns to them in the executors."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -78,7 +78,7 @@ def made_by_rules(make: Callable[[MigrationRules], _Made]) -> Callable[[Row], _M
 
 
 def with_made_columns(
-    rows: DataFrame, added: tuple[StructField, ...], make: Callable[[], Callable[[Row], Row]]
+    rows: DataFrame, added: Sequence[StructField], make: Callable[[], Callable[[Row], Row]]
 ) -> DataFrame:
     """Add the columns that a function returns for each row.
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.planned_rows import (
     Row,
@@ -16,15 +17,12 @@ from kafka_segments.verbs.change.migrate.segment_survey import SegmentSurveyor
 
 SURVEYED = (
     StructField("magics", ArrayType(IntegerType(), False)),
-    StructField("batch_count", LongType()),
-    StructField("max_timestamp_ms", LongType()),
-    StructField("damage", StringType()),
-    StructField("problem", StringType()),
-    StructField("unmodelled", StringType()),
-    StructField("cut_bytes", LongType()),
+    *row_fields(
+        "batch_count long, max_timestamp_ms long, damage string, problem string,"
+        " unmodelled string, cut_bytes long"
+    ),
     StructField("index_findings", ArrayType(StringType(), False)),
-    StructField("converted_bytes", LongType()),
-    StructField("largest_batch_bytes", LongType()),
+    *row_fields("converted_bytes long, largest_batch_bytes long"),
     StructField("conversion_hazards", ArrayType(StringType(), False)),
     StructField("conversion_refusal", StringType()),
 )

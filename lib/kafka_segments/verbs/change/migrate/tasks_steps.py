@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField
+from pyspark.sql.types import BooleanType, StructField
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.verbs.change.migrate.decide.steps import OF_PLANNED_SEGMENT
@@ -19,13 +20,9 @@ from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.segment_proof import SegmentProver
 from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager, is_staged
 
-_PROVEN = (
-    StructField("migrated_size_bytes", LongType()),
-    StructField("record_count", LongType()),
-    StructField("migrated_record_count", LongType()),
-    StructField("digest", StringType()),
-    StructField("migrated_digest", StringType()),
-    StructField("problem", StringType()),
+_PROVEN = row_fields(
+    "migrated_size_bytes long, record_count long, migrated_record_count long, digest string,"
+    " migrated_digest string, problem string"
 )
 _PLANNED = (
     "plan_id",
@@ -35,7 +32,7 @@ _PLANNED = (
     "topic_id",
     "rules",
 )
-_OUTCOME = (StructField("problem", StringType()), StructField("is_failed", BooleanType()))
+_OUTCOME = row_fields("problem string, is_failed boolean")
 
 
 def stage_segments(plan: DataFrame) -> DataFrame:

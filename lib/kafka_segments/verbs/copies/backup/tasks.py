@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
@@ -19,13 +20,9 @@ _ROWS = [wire.BATCH_LAST_OFFSET, wire.BATCH_MAX_TIMESTAMP, wire.BATCH_ATTRIBUTES
 _OF_BROKER = layout.LOG_APPEND_TIME | layout.CONTROL
 
 FOUND = StructType(
-    [
-        StructField("path", StringType()),
-        StructField("offset", LongType()),
-        StructField("timestamp_ms", LongType()),
-        StructField("is_of_broker", BooleanType()),
-        StructField("producer_ms", LongType()),
-    ]
+    row_fields(
+        "path string, offset long, timestamp_ms long, is_of_broker boolean, producer_ms long"
+    )
 )
 
 

@@ -7,13 +7,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
     StructType,
 )
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line
@@ -27,32 +24,22 @@ from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeRe
 from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
 
 LOG_COLUMNS = ("copy", "topic", "partition")
-_LONGS = (
-    *("range", "digest", "batches", "bytes", "base_offset", "last_offset"),
-    *("first_epoch", "last_epoch", "position", "end_position"),
+RANGES = StructType(
+    row_fields(
+        "range long, digest long, batches long, bytes long, base_offset long, last_offset long,"
+        " first_epoch long, last_epoch long, position long, end_position long, thinned long"
+    )
 )
-RANGES = StructType([StructField(name, LongType()) for name in (*_LONGS, "thinned")])
 DAMAGE = StructType(
-    [
-        StructField("kind", StringType()),
-        *(StructField(name, LongType()) for name in ("offset", "until", "position")),
-        StructField("reason", StringType()),
-        StructField("segment", StringType()),
-    ]
+    row_fields("kind string, offset long, until long, position long, reason string, segment string")
 )
 READ = StructType(
-    [
-        StructField("copy", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("path", StringType()),
-        StructField("segment_base", LongType()),
-        StructField("next_base", LongType()),
-        StructField("gaps", LongType()),
-        StructField("bytes_read", LongType()),
-        StructField("ranges", ArrayType(RANGES)),
-        StructField("damages", ArrayType(DAMAGE)),
-    ]
+    row_fields(
+        "copy string, topic string, partition int, path string, segment_base long, next_base long,"
+        " gaps long, bytes_read long",
+        ranges=ArrayType(RANGES),
+        damages=ArrayType(DAMAGE),
+    )
 )
 
 

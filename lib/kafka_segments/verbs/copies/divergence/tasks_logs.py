@@ -7,15 +7,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
     StructType,
 )
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line
@@ -37,21 +32,12 @@ from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSeg
 
 KEYS = ("topic", "partition")
 COMPARED = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("row", IntegerType()),
-        StructField("kind", StringType()),
-        StructField("is_finding", BooleanType()),
-        StructField("from_offset", LongType()),
-        StructField("until_offset", LongType()),
-        StructField("copies", ArrayType(StringType())),
-        StructField("right_copies", ArrayType(StringType())),
-        StructField("epoch", IntegerType()),
-        StructField("detail", StringType()),
-        StructField("held_by", ArrayType(StringType())),
-        StructField("bytes_read", LongType()),
-    ]
+    row_fields(
+        "topic string, partition int, row int, kind string, is_finding boolean,"
+        " from_offset long, until_offset long, copies array<string>,"
+        " right_copies array<string>, epoch int, detail string, held_by array<string>,"
+        " bytes_read long"
+    )
 )
 
 

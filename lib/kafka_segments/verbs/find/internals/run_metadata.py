@@ -7,11 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import (
     METADATA_CONFIGS,
     METADATA_PARTITIONS,
@@ -36,7 +37,7 @@ from kafka_segments.verbs.find.internals.decide.rows import (
     state_at,
 )
 
-_AT = StructType([StructField("cluster", StringType()), StructField("at_offset", LongType())])
+_AT = StructType(row_fields("cluster string, at_offset long"))
 
 
 @dataclass(frozen=True)

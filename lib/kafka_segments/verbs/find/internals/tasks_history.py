@@ -6,23 +6,18 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.frames.rows_here import by_keys
 from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
 
 HISTORY = StructType(
-    [
-        StructField("cluster", StringType()),
-        StructField("table", StringType()),
-        StructField("values", StringType()),
-        StructField("from_offset", LongType()),
-        StructField("from_ms", LongType()),
-        StructField("until_offset", LongType()),
-        StructField("until_ms", LongType()),
-        StructField("is_from_snapshot", BooleanType()),
-    ]
+    row_fields(
+        "cluster string, table string, values string, from_offset long, from_ms long,"
+        " until_offset long, until_ms long, is_from_snapshot boolean"
+    )
 )
 _GIVEN = ("cluster", "is_snapshot", "point_offset", "point_ms", "kind", "value_json")
 _ROWS_A_BATCH = 10_000

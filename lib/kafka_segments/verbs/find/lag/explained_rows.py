@@ -6,43 +6,29 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.types import (
     ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
     StructField,
     StructType,
 )
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.verbs.find.lag.decide.facts import Commit, GroupState, Kind, Place
 from kafka_segments.verbs.find.lag.decide.resets import Next, next_read
 from kafka_segments.verbs.find.lag.decide.whereabouts import Explained, Rules, explain
 from kafka_segments.verbs.find.lag.group_reading import GroupRead
 
-
-def _of(kind: LongType | StringType, *names: str, null: bool = True) -> list[StructField]:
-    return [StructField(name, kind, null) for name in names]
-
-
-_TEXT, _LONG = StringType(), LongType()
-_SAID = ("committed_offset", "committed_ms", "leader_epoch")
-_COMMITS = StructType([*_of(_LONG, "record_offset", "record_ms", *_SAID), *_of(_TEXT, "metadata")])
+_COMMIT = "committed_offset long, committed_ms long, leader_epoch long, metadata string"
+_COMMITS = StructType(row_fields(f"record_offset long, record_ms long, {_COMMIT}"))
 COLUMNS = StructType(
     [
-        *_of(_TEXT, "cluster", "group_id", "topic", null=False),
-        StructField("partition", IntegerType(), False),
-        *_of(_TEXT, "where", "why", null=False),
-        *_of(_LONG, *_SAID),
-        *_of(_TEXT, "metadata"),
-        *_of(_LONG, "gone_ms", "aged_from_ms", "log_start_offset", "log_end_offset"),
-        *_of(_TEXT, "log_problem"),
-        StructField("is_reset", BooleanType()),
-        *_of(_LONG, "next_offset", "earliest_offset", "latest_offset"),
-        *_of(_LONG, "read_again", "passed_over", "gone_unread"),
-        *_of(_TEXT, "group_state"),
-        *_of(_LONG, "group_state_ms"),
-        StructField("offsets_partition", IntegerType(), False),
-        *_of(_LONG, "complete_from_offset", "complete_from_ms"),
+        *row_fields(
+            "cluster string not null, group_id string not null, topic string not null,"
+            " partition int not null, where string not null, why string not null,"
+            f" {_COMMIT}, gone_ms long, aged_from_ms long, log_start_offset long,"
+            " log_end_offset long, log_problem string, is_reset boolean, next_offset long,"
+            " earliest_offset long, latest_offset long, read_again long, passed_over long,"
+            " gone_unread long, group_state string, group_state_ms long,"
+            " offsets_partition int not null, complete_from_offset long, complete_from_ms long"
+        ),
         StructField("commits", ArrayType(_COMMITS), False),
     ]
 )

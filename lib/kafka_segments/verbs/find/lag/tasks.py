@@ -7,9 +7,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.rows.table_reads import read_segments
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.kafka.messages.records import decode_commit
@@ -20,14 +21,10 @@ _COLUMNS = (
     *("is_control", "producer_id", "error"),
 )
 _PARSED = StructType(
-    [
-        StructField("group_id", StringType()),
-        StructField("topic", StringType()),
-        StructField("topic_partition", IntegerType()),
-        StructField("committed_offset", LongType()),
-        StructField("commit_timestamp_ms", LongType()),
-        StructField("problem", StringType()),
-    ]
+    row_fields(
+        "group_id string, topic string, topic_partition int, committed_offset long,"
+        " commit_timestamp_ms long, problem string"
+    )
 )
 _NO_PRODUCER_ID = -1  # RecordBatch.NO_PRODUCER_ID
 _VERSION_BYTES, _STRING_BYTES = 2, 2  # what a key begins with, and a text in it

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.map_segments import map_segments
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.errors import FileChangedError, FileReplacedError
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import open_segment, place
@@ -18,13 +19,7 @@ from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.record_times import RecordTimesReader
 
 _MAX_BATCH_BYTES = 256 * 1024 * 1024
-_ROW = StructType(
-    [
-        StructField("path", StringType()),
-        StructField("base_timestamp_ms", LongType()),
-        StructField("max_timestamp_ms", LongType()),
-    ]
-)
+_ROW = StructType(row_fields("path string, base_timestamp_ms long, max_timestamp_ms long"))
 _Times = tuple[int, int]
 
 

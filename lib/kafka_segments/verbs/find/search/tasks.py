@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError
 from kafka_segments.files.storage.files import OpenSegment, first_line, open_segment, place
@@ -22,15 +23,11 @@ from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 
 _FOUND = StructType(
-    [
-        StructField("found_offset", LongType()),
-        StructField("found_timestamp_ms", LongType()),
-        StructField("found_leader_epoch", IntegerType()),
-        StructField("found_position", LongType()),
-        StructField("found_batch_offset", LongType()),
-        StructField("bytes_read", LongType(), False),
-        StructField("problem", StringType()),
-    ]
+    row_fields(
+        "found_offset long, found_timestamp_ms long, found_leader_epoch int,"
+        " found_position long, found_batch_offset long, bytes_read long not null,"
+        " problem string"
+    )
 )
 _NOT_FOUND = (None,) * 5
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import INDEX_AUDITS
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, is_finding
@@ -21,10 +22,7 @@ AUDITED = StructType(
             for column in INDEX_AUDITS.schema
             if column.name not in _OF_THE_RUN
         ),
-        StructField("source", StringType()),
-        StructField("relative_path", StringType()),
-        StructField("unfolded", BinaryType()),
-        StructField("end_offset", LongType()),
+        *row_fields("source string, relative_path string, unfolded binary, end_offset long"),
     ]
 )
 """The columns of the rows: those of ``index_audits`` but for the run's, and some for the way there.

@@ -5,19 +5,16 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.first_look_only import is_looked_at
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.verbs.judge.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
 
-_COUNTS = (
-    StructField("index_entries", LongType()),
-    StructField("time_index_entries", LongType()),
-    StructField("index_source", StringType()),
-)
+_COUNTS = row_fields("index_entries long, time_index_entries long, index_source string")
 _BUILT = ("path", "base_offset", "size_bytes", "index_entries", "time_index_entries")
 _INTERVALS = ("built_interval_bytes", "index_interval_bytes")
 _IS_LOOKED_AT = "_is_looked_at"

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, tasks_for, tell_nobody
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.limits import Load
 from kafka_segments.verbs.change.recovery.kit.listing import KitWork
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan
@@ -24,14 +25,9 @@ from kafka_segments.verbs.change.recovery.kit.run import (
 )
 from kafka_segments.verbs.change.recovery.kit_manifest import LogKit, folder_of, read_log
 
-_PLACE = (StructField("log", IntegerType()), StructField("at", IntegerType()))
+_PLACE = row_fields("log int, at int")
 _SEGMENTS = StructType(
-    [
-        *_PLACE,
-        StructField("relative_path", StringType()),
-        StructField("base_offset", LongType()),
-        StructField("size_bytes", LongType()),
-    ]
+    [*_PLACE, *row_fields("relative_path string, base_offset long, size_bytes long")]
 )
 _SCANNED = StructType([*_PLACE, StructField("scanned", BinaryType())])
 _FOLDED = StructType([_PLACE[0]])

@@ -7,15 +7,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
     StructType,
 )
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.verbs.copies.divergence.batch_facts import BatchFactsReader
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy, CopyPiece
@@ -32,29 +27,14 @@ from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice
 from kafka_segments.verbs.copies.divergence.log_files import CopyFiles
 from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs
 
-_NUMBERS = ArrayType(IntegerType())
-_LONGS = (
-    *("lost_records", "lost_acks_all_records", "lost_committed_records", "first_lost_offset"),
-    *("torn_transactions", "damages"),
-)
 CANDIDATES = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("rank", IntegerType()),
-        StructField("broker_id", IntegerType()),
-        StructField("copy", StringType()),
-        StructField("end_offset", LongType()),
-        StructField("leader_epoch", IntegerType()),
-        StructField("is_in_isr", BooleanType()),
-        StructField("is_in_elr", BooleanType()),
-        *(StructField(name, LongType()) for name in _LONGS),
-        StructField("way", StringType()),
-        StructField("hold_back", _NUMBERS),
-        StructField("replicas", _NUMBERS),
-        StructField("absent", _NUMBERS),
-        StructField("elects_any", BooleanType()),
-    ]
+    row_fields(
+        "topic string, partition int, rank int, broker_id int, copy string, end_offset long,"
+        " leader_epoch int, is_in_isr boolean, is_in_elr boolean, lost_records long,"
+        " lost_acks_all_records long, lost_committed_records long, first_lost_offset long,"
+        " torn_transactions long, damages long, way string, hold_back array<int>,"
+        " replicas array<int>, absent array<int>, elects_any boolean"
+    )
 )
 
 

@@ -6,14 +6,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
     StructType,
 )
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line
@@ -31,18 +27,12 @@ from kafka_segments.verbs.copies.divergence.mirror.mirrored_records import LogSe
 from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS
 
 UNREAD, WRONG_SYNC = "unread", "wrong sync"
-_OFFSETS = ("from_offset", "until_offset", "mirror_from", "mirror_until", "records")
 MIRRORED = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("mirror_topic", StringType()),
-        StructField("row", IntegerType()),
-        StructField("kind", StringType()),
-        StructField("is_finding", BooleanType()),
-        *(StructField(name, LongType()) for name in _OFFSETS),
-        StructField("detail", StringType()),
-    ]
+    row_fields(
+        "topic string, partition int, mirror_topic string, row int, kind string,"
+        " is_finding boolean, from_offset long, until_offset long, mirror_from long,"
+        " mirror_until long, records long, detail string"
+    )
 )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.files.storage.files import first_line
@@ -24,19 +25,11 @@ from kafka_segments.verbs.copies.divergence.repair.repaired_log import NewLog, P
 from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs
 
 REPAIRED = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("row", IntegerType()),
-        StructField("state", StringType()),
-        StructField("from_offset", LongType()),
-        StructField("until_offset", LongType()),
-        StructField("copy", StringType()),
-        StructField("batches", LongType()),
-        StructField("size_bytes", LongType()),
-        StructField("sha256", StringType()),
-        StructField("detail", StringType()),
-    ]
+    row_fields(
+        "topic string, partition int, row int, state string, from_offset long,"
+        " until_offset long, copy string, batches long, size_bytes long, sha256 string,"
+        " detail string"
+    )
 )
 
 

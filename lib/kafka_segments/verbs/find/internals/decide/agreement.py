@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, StructType
 
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.messages.control import RECORDS as CONTROL_RECORDS
 
-_VOTER = StructType([StructField("copy", IntegerType()), StructField("first_offset", LongType())])
+_VOTER = StructType(row_fields("copy int, first_offset long"))
 COPIES = StructType(
     [
         *(field for field in INTERNAL_RECORDS.schema if field.name in LOG_KEYS),
-        StructField("copy", IntegerType()),
-        StructField("first_offset", LongType()),
-        StructField("voters", ArrayType(_VOTER)),
+        *row_fields("copy int, first_offset long", voters=ArrayType(_VOTER)),
     ]
 )
 """Copies of a log: keys, number, first offset, and number and first offset of voters' copies."""
