@@ -10,7 +10,7 @@ import logging
 import sys
 from pathlib import Path
 
-from kafka_segments.engine.spark.jars import DELTA, S3, VARIABLE, cached_folder, jars_there
+from kafka_segments.engine.spark.jars import DELTA, S3, VARIABLE, cached_folder, has_jars
 from kafka_segments.engine.spark.jars_fetch import fetch_jars
 from kafka_segments.errors import KafkaSegmentsError
 
@@ -32,7 +32,7 @@ def main() -> int:
         if folder is None:
             parser.error("there is no home folder: name a folder")
         try:
-            if not jars_there(kind, folder):
+            if not has_jars(kind, folder):
                 fetch_jars(kind, folder)
         except KafkaSegmentsError as error:
             sys.stderr.write(f"kafka-segments: {error}\n")

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.files.folders import kinds
-from kafka_segments.verbs.copies.backup.decide.ends import Moment, told_moment
+from kafka_segments.verbs.copies.backup.decide.ends import Moment, backup_moment
 from kafka_segments.verbs.copies.backup.decide.verdicts import (
     missing_logs,
     named_logs,
@@ -24,7 +24,7 @@ def _moment(
 ) -> Any:
     ends = rows_of(spark, last, "copy string, timestamp_ms long")
     files = rows_of(spark, listed, "kind string, copy string, mtime_ns long")
-    (row,) = files.transform(told_moment(ends, backup="b")).collect()
+    (row,) = files.transform(backup_moment(ends, backup="b")).collect()
     assert row.asDict().keys() == {"moment_ms"}
     return row.moment_ms
 

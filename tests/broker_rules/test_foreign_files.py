@@ -2,7 +2,11 @@
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason, told_of
+from kafka_segments.kafka.broker_rules.foreign_files import (
+    foreign_file,
+    foreign_reason,
+    foreign_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +83,9 @@ def test_many_are_told_in_one_sentence_and_records_before_what_programs_left() -
     logs = [("logs", f"server.log.{number}") for number in range(9)]
     records = [("0_12", "0-1-v1.log"), ("0_12", "0-1-v1.base_index")]
 
-    told = told_of([*logs, *records, ("x", "nobody knows")])
+    told = foreign_text([*logs, *records, ("x", "nobody knows")])
 
     assert told is not None
     assert told.startswith("2 files there are Redpanda's segments, in a format of its own, e.g.")
     assert "0_12/0-1-v1.log: have Redpanda read them" in told
-    assert told_of([("x", "nobody knows")]) is None
+    assert foreign_text([("x", "nobody knows")]) is None

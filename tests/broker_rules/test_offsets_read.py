@@ -6,8 +6,8 @@ from kafka_segments.engine.tables.group_offsets import groups_not_known, partiti
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.consumer_groups import (
     OffsetsRead,
-    count_told_by,
     group_partition,
+    partitions_by_groups,
     unread_partition,
 )
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
@@ -93,12 +93,13 @@ def test_where_groups_lie_tells_how_many_partitions_there_are() -> None:
     groups = [f"group {number}" for number in range(12)]
     for count in (1, 2, 7, 50):
         told = [(group_partition(group, count), group) for group in groups]
-        assert count_told_by(told, least=max(told)[0] + 1) == count
+        assert partitions_by_groups(told, least=max(told)[0] + 1) == count
 
 
 def test_of_one_partition_among_others_groups_tell_nothing_that_is_wrong() -> None:
     groups = [group for number in range(2000) if group_partition(group := f"g{number}", 50) == 0]
 
-    assert count_told_by([(0, group) for group in groups], least=1) is None  # 1, 2, 5, 10, 25, 50
-    assert count_told_by([(0, groups[0])], least=1) is None
-    assert count_told_by([], least=1) is None
+    # 1, 2, 5, 10, 25 and 50 fit.
+    assert partitions_by_groups([(0, group) for group in groups], least=1) is None
+    assert partitions_by_groups([(0, groups[0])], least=1) is None
+    assert partitions_by_groups([], least=1) is None

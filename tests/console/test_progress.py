@@ -86,7 +86,7 @@ def test_where_a_few_bytes_of_each_segment_are_looked_at_segments_are_told() -> 
     assert reading.told([_stage(2, 4, 16)], 10.0) == (
         "looked at 250,000 of 1,000,000 segments, 30 s left"
     )
-    work.looks_here(40, "logs")
+    work.looks_in_driver(40, "logs")
     work.has_read(10)
     assert ReadingHere(work).told([], 0.0) == "looked at 10 of 40 logs, 0 s left"
 
@@ -97,7 +97,7 @@ def test_what_this_process_reads_is_told_without_a_stage_and_without_a_session(
     work = ReadProgress()
     reading = ReadingHere(work)
     assert reading.told([], 0.0) is None
-    work.reads_here(4 * GIB)
+    work.reads_in_driver(4 * GIB)
     assert reading.told([], 1.0) == "read 0 bytes of 4.0 GiB"
     work.has_read(GIB)
     assert reading.told([], 11.0) == "read 1.0 GiB of 4.0 GiB, 30 s left"
@@ -108,7 +108,7 @@ def test_what_this_process_reads_is_told_without_a_stage_and_without_a_session(
     err = _Terminal()
     monkeypatch.setattr("sys.stderr", err)
     with progress(None) as shown:
-        shown.reads_here(4 * GIB)
+        shown.reads_in_driver(4 * GIB)
         shown.has_read(GIB)
         while "read 1.0 GiB of 4.0 GiB" not in err.getvalue():
             pass

@@ -26,7 +26,7 @@ from kafka_segments.verbs.find.disk.decide.growth_of_tables import (
     of_dirs,
 )
 from kafka_segments.verbs.find.disk.judged_folders import DirFacts
-from kafka_segments.verbs.find.disk.report_growth import full_told
+from kafka_segments.verbs.find.disk.report_growth import full_disk_lines
 from kafka_segments.verbs.find.disk.run import DirUse, DiskUse
 from support.logs import metadata_logs
 from support.spark.filled_tables import fill
@@ -132,7 +132,7 @@ def test_a_disk_is_full_between_the_paces_of_the_days(
     ]
     grown = TableGrowth("wh", {"/d": END_MS}, unknown, FROM_MS, days, [], None)
 
-    lines = list(full_told(DiskUse(dirs=dirs), dirs[0], grown))
+    lines = list(full_disk_lines(DiskUse(dirs=dirs), dirs[0], grown))
 
     assert len(lines) == len(told)
     assert all(text in line for text, line in zip(told, lines, strict=True))
@@ -247,6 +247,6 @@ def test_of_a_full_disk_no_moment_is_told_when_it_will_be() -> None:
     days = [DayGrowth("/d", "t", FROM_MS + k * DAY_MS, 10, 0) for k in range(7)]
     grown = TableGrowth("wh", {"/d": END_MS}, {}, FROM_MS, days, [], None)
 
-    assert list(full_told(DiskUse(dirs=[one]), one, grown)) == [
+    assert list(full_disk_lines(DiskUse(dirs=[one]), one, grown)) == [
         "10 bytes to 10 bytes a day that are still here"
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kafka_segments.files.folders.kinds import NOT_FOLLOWED
 from kafka_segments.files.folders.source_folder import list_source_folder
-from kafka_segments.verbs.copies.divergence.read_copies import told_link
+from kafka_segments.verbs.copies.divergence.read_copies import link_text
 
 
 def test_a_link_is_told_with_where_it_leads_and_what_that_means(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_a_link_is_told_with_where_it_leads_and_what_that_means(tmp_path: Path) 
         if found.kind == NOT_FOLLOWED
     )
 
-    assert told_link(row._asdict()) == (
+    assert link_text(row._asdict()) == (
         f"{tmp_path}/logs/t-0: a link out of the source, to {tmp_path}/disk/t-0: not followed;"
         " what lies there is taken for absent"
     )

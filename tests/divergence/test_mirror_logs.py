@@ -14,7 +14,7 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
     of_offset_syncs,
     pair_with_mirrors,
 )
-from kafka_segments.verbs.copies.divergence.mirror.decide.untold import untold_mirrors
+from kafka_segments.verbs.copies.divergence.mirror.decide.unknown_mirrors import unknown_mirrors
 from support.spark.rows_of import rows_of
 
 pytestmark = pytest.mark.spark
@@ -157,7 +157,7 @@ def _untold(
 ) -> list[str]:
     rows = [(copy, METADATA[copy], topic, 0) for copy, topics in logs.items() for topic in topics]
     rows += [(copy, cluster, "__cluster_metadata", 0) for copy, cluster in metadata.items()]
-    untold = untold_mirrors(rows_of(spark, rows, AT_HAND), ["s1"], "w.")
+    untold = unknown_mirrors(rows_of(spark, rows, AT_HAND), ["s1"], "w.")
     return sorted(row.topic for row in rows_of(spark, named, NAMED).transform(untold).collect())
 
 

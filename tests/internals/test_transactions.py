@@ -22,8 +22,8 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     shell_word,
     with_cleanup_policy,
     with_first_times,
-    with_held_bytes,
     with_producers,
+    with_waiting_bytes,
 )
 from kafka_segments.verbs.find.internals.transactions.run import (
     TransactionsOptions,
@@ -73,7 +73,7 @@ def _opened(spark: SparkSession, rows: list[Opened]) -> Any:
     return (
         rows_of(spark, opened, columns)
         .transform(with_producers(segments))
-        .transform(with_held_bytes(rows_of(spark, files, sizes)))
+        .transform(with_waiting_bytes(rows_of(spark, files, sizes)))
         .transform(with_cleanup_policy(*_metadata(spark)))
     )
 

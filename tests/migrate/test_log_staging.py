@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import NoSpaceError, SetAsideError
-from kafka_segments.files.storage import space
+from kafka_segments.files.storage import free_space
 from kafka_segments.files.storage.durable_files import TEMPORARY, free_bytes
-from kafka_segments.files.storage.space import check_space
+from kafka_segments.files.storage.free_space import check_space
 from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
@@ -179,7 +179,7 @@ def test_room_is_asked_for_by_file_system(tmp_path: Path, monkeypatch: pytest.Mo
     free = free_bytes(tmp_path / "not" / "there")
     roots = {str(tmp_path / name / "p"): size for name, size in (("a", 10), ("b", 30))}
     check_space(roots)
-    monkeypatch.setattr(space, "free_bytes", lambda _: 35)
+    monkeypatch.setattr(free_space, "free_bytes", lambda _: 35)
 
     with pytest.raises(NoSpaceError, match=r"/b/p: 40 bytes are to be .* 35 are free: .* 5 more"):
         check_space(roots)

@@ -14,11 +14,11 @@ from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.kafka.wire.kafka_configs import GoneSetting
 from kafka_segments.settings import Settings, TopicConfig
-from kafka_segments.verbs.change.migrate.gone_settings import gone_in_metadata
+from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata
 from kafka_segments.verbs.change.migrate.report_inventory import print_inventory
 from kafka_segments.verbs.change.migrate.run_inventory import (
     Inventory,
@@ -286,7 +286,7 @@ def test_settings_that_kafka_4_does_not_have_are_those_of_the_metadata_where_no_
         ("broker", ""): ("log.message.downconversion.enable", "false"),
     }
     held = tuple(
-        HeldConfig(*resource, *config, 7, 7_000, is_from_snapshot=False)
+        ConfigAtOffset(*resource, *config, 7, 7_000, is_from_snapshot=False)
         for resource, config in names.items()
     )
     file = tmp_path / "configs.txt"
@@ -295,7 +295,7 @@ def test_settings_that_kafka_4_does_not_have_are_those_of_the_metadata_where_no_
         Settings(), topic_configs=[file], metadata=[MetadataConfigs("c", held)]
     )
 
-    assert set(gone_in_metadata(configs)) == {
+    assert set(removed_in_metadata(configs)) == {
         ("old", None, "message.format.version", "3.0-IV1", "c"),
         (None, 3, "log.message.format.version", "3.0", "c"),
         (None, None, "log.message.downconversion.enable", "false", "c"),

@@ -58,15 +58,15 @@ GROUPS = {
         "verbs/find/search/decide/*.py",
         "verbs/find/lag/decide/*.py",
         "engine/tables/as_of.py",
-        "engine/tables/bounded.py",
+        "engine/tables/long_arithmetic.py",
         "engine/tables/timestamps.py",
     ),
     # Those of copies, backups, crashes, internal topics, checks:
     "verdicts": (
         "verbs/*/*/decide/*.py",
         "verbs/*/*/*/decide/*.py",
-        "engine/tables/blocked.py",
-        "engine/tables/written.py",
+        "engine/tables/expired_but_kept.py",
+        "engine/tables/written_times.py",
     ),
     "messages": ("kafka/messages/*.py",),
 }

@@ -8,7 +8,7 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES, RECORD_COUNT
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.change.recovery import torn_tail
-from kafka_segments.verbs.change.recovery.torn_tail import Tail, read_tail, records_told
+from kafka_segments.verbs.change.recovery.torn_tail import Tail, read_tail, records_by_headers
 from support.logs.strategies import v2_batch
 
 RECORDS = [(1_700_000_000_000, b"key", b"value" * 20)] * 3
@@ -29,7 +29,7 @@ def _tail(log: bytes, *, start: int = len(FIRST), next_offset: int = 103) -> Tai
 
 
 def _told(log: bytes, next_offset: int | None = None) -> int | None:
-    return records_told(_reader(log), start=0, end=len(log), next_offset=next_offset)
+    return records_by_headers(_reader(log), start=0, end=len(log), next_offset=next_offset)
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_a_file_that_became_shorter_is_told() -> None:
     with pytest.raises(FileChangedError):
         read_tail(lambda *_: 0, start=0, end=100, next_offset=0)
     with pytest.raises(FileChangedError):
-        records_told(_reader(SECOND[:30]), start=0, end=len(SECOND))
+        records_by_headers(_reader(SECOND[:30]), start=0, end=len(SECOND))

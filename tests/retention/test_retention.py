@@ -17,7 +17,7 @@ from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.catalog import RETENTION_PLANS
 from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
@@ -209,7 +209,7 @@ def test_a_copy_in_tiered_storage_is_left_to_the_leader(spark: SparkSession) -> 
 def test_a_log_that_is_left_over_gets_no_settings_of_the_topic_of_its_name(
     spark: SparkSession,
 ) -> None:
-    held = (HeldConfig("topic", "t", "retention.ms", "5", 7, 9, False),)
+    held = (ConfigAtOffset("topic", "t", "retention.ms", "5", 7, 9, False),)
     configs = TopicConfigs.load(Settings.load(None, []), metadata=[MetadataConfigs("c", held)])
     columns = "cluster string, broker_id int, topic string, is_left_over boolean"
     rows = rows_of(spark, [("c", 1, "t", True), ("c", 2, "t", False)], columns)

@@ -1,7 +1,7 @@
 """The settings that decided, and where each comes from, in few lines."""
 
 from kafka_segments.engine.tables.logs_in_tables import KnownLog
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.judge.retention.report_settings import settings_in_short
@@ -9,8 +9,8 @@ from kafka_segments.verbs.judge.retention.report_settings import settings_in_sho
 MANY = 10_000
 
 
-def _held(topic: str, value: int, offset: int) -> HeldConfig:
-    return HeldConfig("topic", topic, "retention.ms", str(value), offset, 1_000 * offset, False)
+def _held(topic: str, value: int, offset: int) -> ConfigAtOffset:
+    return ConfigAtOffset("topic", topic, "retention.ms", str(value), offset, 1_000 * offset, False)
 
 
 def test_each_cluster_has_a_line_for_each_value_and_origin_with_its_topics() -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from conftest import SEED
 from kafka_segments.engine.choose import has_few_rows
-from kafka_segments.engine.frames import rows_here
+from kafka_segments.engine.frames import driver_rows
 from kafka_segments.engine.frames.local_rows import arrow_schema, local_rows
 from kafka_segments.engine.limits import MOST, Load, Work
 from kafka_segments.engine.sources import list as listing
@@ -32,7 +32,7 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.topic_sizes import SIZES, TopicSizes
 from kafka_segments.files.folders import kinds
@@ -50,7 +50,7 @@ from kafka_segments.verbs.scan.decide.unchanged import (
     of_logs,
     without_unchanged,
 )
-from kafka_segments.verbs.scan.dry_run import Key, KnownSegment, plan_here
+from kafka_segments.verbs.scan.dry_run import Key, KnownSegment, plan_in_driver
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.summary import BuildSummary
 from support.spark.ready_builds import LentBuild
@@ -64,8 +64,8 @@ OWN_SIZES = TopicSizes(
             MetadataConfigs(
                 "c",
                 (
-                    HeldConfig("topic", "t-x", "segment.index.bytes", "120", 1, 1, False),
-                    HeldConfig("broker", "3", "log.index.interval.bytes", "99", 2, 1, False),
+                    ConfigAtOffset("topic", "t-x", "segment.index.bytes", "120", 1, 1, False),
+                    ConfigAtOffset("broker", "3", "log.index.interval.bytes", "99", 2, 1, False),
                 ),
             )
         ],
@@ -243,7 +243,7 @@ def test_what_is_left_and_what_is_planned_without_spark_is_decided_as_all_is(
     assert left[1]
 
     if not options.get("is_first_look"):  # which a dry run leaves to Spark
-        planned = plan_here(
+        planned = plan_in_driver(
             rows,
             _by_key(before),
             options=in_words,
@@ -345,7 +345,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     asked = {"recovery": RecoveryOptions(), "now_ms": 1, "index_dir": str(lent.indexes)}
     options = BuildOptions((str(lent.logs),), str(lent.warehouse), **asked)  # type: ignore[arg-type]
     monkeypatch.setattr(listing, "LISTED_IN_DRIVER", 1)
-    here, warehouse = listing.list_here(options.sources), Warehouse(spark, options.warehouse)
+    here, warehouse = listing.list_in_driver(options.sources), Warehouse(spark, options.warehouse)
     assert here.left
     assert planning._without_unchanged(here, warehouse, options) is not None
 
@@ -358,7 +358,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     elif why == "a store":
         monkeypatch.setattr(planning, "store_of", lambda _: store_of("s3://bucket/logs"))
     else:
-        monkeypatch.setattr(rows_here, "MOST_UNLIKE", 1)
+        monkeypatch.setattr(driver_rows, "MOST_UNLIKE", 1)
 
     assert planning._without_unchanged(here, warehouse, options) is None
 

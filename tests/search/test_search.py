@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.frames.driver_rows import with_values
 from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows
-from kafka_segments.engine.frames.rows_here import with_values
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.moments import NAMED

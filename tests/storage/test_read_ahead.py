@@ -13,7 +13,7 @@ from kafka_segments.files.storage.range_concurrency import (
     MOST_ASKED_BYTES,
     MOST_AT_ONCE,
     MOST_BYTES,
-    Pace,
+    Concurrency,
 )
 from kafka_segments.files.storage.read_ahead import ReadAhead
 from kafka_segments.kafka.wire.reading import FRONT_BYTES
@@ -102,7 +102,7 @@ def room(monkeypatch):
 
 
 def pace_of_most():
-    pace = Pace()
+    pace = Concurrency()
     pace.at_once = MOST_AT_ONCE
     return pace
 
@@ -165,7 +165,7 @@ def test_threads_that_fetch_go_on_by_themselves(room, slow, monkeypatch):
     file = Recorded(
         400, lambda at: None if at != slow * LARGEST_READ_BYTES else go_on.wait(10) and None
     )
-    pace = Pace()
+    pace = Concurrency()
     monkeypatch.setattr(pace, "took", lambda *_, **__: None)
     ahead = ReadAhead(file.fill, file.size_bytes, pace)
     waiting = pace.at_once - 1
@@ -177,7 +177,7 @@ def test_threads_that_fetch_go_on_by_themselves(room, slow, monkeypatch):
 def test_a_jump_waits_for_buffers_that_are_written_to(room):
     go_on = threading.Event()
     file = Recorded(400, lambda at: go_on.wait(10) and None if 0 < at < 300 * MIB else None)
-    ahead = ReadAhead(file.fill, file.size_bytes, Pace())
+    ahead = ReadAhead(file.fill, file.size_bytes, Concurrency())
     view = memoryview(bytearray(MIB))
     ahead.read_into(0, view)
     file.wait_until_under_way(8)
@@ -194,7 +194,7 @@ def test_a_jump_waits_for_buffers_that_are_written_to(room):
 
 def test_a_reader_that_is_closed_starts_nothing(room):
     file = Recorded(100)
-    ahead = ReadAhead(file.fill, file.size_bytes, Pace())
+    ahead = ReadAhead(file.fill, file.size_bytes, Concurrency())
     ahead.close()
 
     assert ahead.start()
@@ -202,7 +202,7 @@ def test_a_reader_that_is_closed_starts_nothing(room):
 
 
 def test_the_time_of_a_short_range_says_nothing(room, monkeypatch):
-    pace = Pace()
+    pace = Concurrency()
     times = []
     monkeypatch.setattr(pace, "took", lambda seconds, at_once: times.append(at_once))
     file = Recorded(17)
@@ -378,7 +378,7 @@ def test_answers_that_come_before_there_is_room_wait_without_memory(room):
 )
 def test_a_look_fetches_little(room, position, length, asked):
     file = Recorded(100)
-    ahead = ReadAhead(file.fill, file.size_bytes, Pace())
+    ahead = ReadAhead(file.fill, file.size_bytes, Concurrency())
 
     ahead.read_into(position, memoryview(bytearray(length)))
 
@@ -388,7 +388,7 @@ def test_a_look_fetches_little(room, position, length, asked):
 
 def test_a_small_file_is_one_range(room):
     file = Recorded(4)
-    ahead = ReadAhead(file.fill, file.size_bytes, Pace())
+    ahead = ReadAhead(file.fill, file.size_bytes, Concurrency())
 
     read_all(file, ahead)
 
@@ -398,7 +398,7 @@ def test_a_small_file_is_one_range(room):
 
 def test_reads_that_go_on_fetch_twice_as_much_each_time(room):
     file = Recorded(100)
-    ahead = ReadAhead(file.fill, file.size_bytes, Pace())
+    ahead = ReadAhead(file.fill, file.size_bytes, Concurrency())
 
     for position in range(MIB, 17 * MIB, 256 * 1024):
         ahead.read_into(position, memoryview(bytearray(256 * 1024)))
@@ -410,7 +410,7 @@ def test_reads_that_go_on_fetch_twice_as_much_each_time(room):
 
 def taken(rate_of, *, measures=40, pace=None):
     """Give the numbers of ranges at once that a pace takes where so many give such a rate."""
-    pace, numbers = pace or Pace(), []
+    pace, numbers = pace or Concurrency(), []
     for _ in range(measures):
         at_once = pace.at_once
         numbers.append(at_once)
@@ -443,14 +443,14 @@ def test_what_brings_a_tenth_more_is_more():
 
 
 def test_what_a_store_gives_later_is_found_later():
-    pace = Pace()
+    pace = Concurrency()
     taken(lambda _: 8, pace=pace)
 
     assert taken(lambda at_once: at_once, pace=pace)[-1] == MOST_AT_ONCE
 
 
 def test_a_few_ranges_that_take_long_do_not_matter():
-    pace = Pace()
+    pace = Concurrency()
     for at_once in (8, 16):
         for number in range(at_once):
             pace.took(5.0 if number % 3 == 0 else 0.1, at_once=at_once)
@@ -459,7 +459,7 @@ def test_a_few_ranges_that_take_long_do_not_matter():
 
 
 def test_ranges_among_another_number_say_nothing():
-    pace = Pace()
+    pace = Concurrency()
     for _ in range(100):
         pace.took(0.1, at_once=7)
 
@@ -469,7 +469,7 @@ def test_ranges_among_another_number_say_nothing():
 def test_a_reader_takes_the_time_of_ranges_while_as_many_are_under_way(room, monkeypatch):
     monkeypatch.setattr(read_ahead.time, "perf_counter", lambda: 0.0)  # none takes longer
     file = Recorded(800, lambda _: time.sleep(0.05))
-    pace = Pace()
+    pace = Concurrency()
     ahead = ReadAhead(file.fill, file.size_bytes, pace)
 
     read_all(file, ahead)
@@ -500,7 +500,7 @@ def test_what_is_started_is_fetched_within_what_others_left(room):
 def test_what_a_store_gave_less_of_is_asked_for_once_more(room):
     """It may be the file's end by now; else the store says what is wrong."""
     file = Recorded(20, lambda position: {0: 5}.get(position, 0))
-    with closing(ReadAhead(file.fill, file.size_bytes, Pace())) as ahead:
+    with closing(ReadAhead(file.fill, file.size_bytes, Concurrency())) as ahead:
         assert ahead.read_into(0, memoryview(bytearray(10))) == 5
     assert [position for position, _ in file.asked] == [0, 5]
 
@@ -513,7 +513,7 @@ def test_why_a_store_gave_less_is_told(room, wanted):
         return 5
 
     file = Recorded(20, refuse)
-    with closing(ReadAhead(file.fill, file.size_bytes, Pace())) as ahead:
+    with closing(ReadAhead(file.fill, file.size_bytes, Concurrency())) as ahead:
         with pytest.raises(OSError, match="out of the range"):
             ahead.read_into(0, memoryview(bytearray(wanted)))
         with pytest.raises(OSError, match="out of the range"):

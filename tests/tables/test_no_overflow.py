@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables import catalog as tables
-from kafka_segments.engine.tables.bounded import minus, plus
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.long_arithmetic import minus, plus
 from support.logs.strategies import MAX_INT64, crc32c
 
 pytestmark = pytest.mark.spark

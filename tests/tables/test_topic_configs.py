@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables.configs import KEYS, with_topic_configs
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.kafka.wire.kafka_configs import parse_described_configs, parse_server_properties
@@ -160,8 +160,8 @@ def test_the_levels_win_in_kafkas_order_and_each_value_knows_its_own(file):
     assert _told(configs, "empty", 1)["local_retention_ms"] == (-2, "Kafka's default")
 
 
-def _held(kind: str, resource: str, name: str, value: str, offset: int = 5) -> HeldConfig:
-    return HeldConfig(kind, resource, name, value, offset, 1_000 * offset, False)
+def _held(kind: str, resource: str, name: str, value: str, offset: int = 5) -> ConfigAtOffset:
+    return ConfigAtOffset(kind, resource, name, value, offset, 1_000 * offset, False)
 
 
 def test_configs_of_the_metadata_log_are_levels_with_their_offset_and_time():

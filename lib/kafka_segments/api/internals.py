@@ -23,7 +23,7 @@ from kafka_segments.verbs.find.internals.run_metadata import (
     run_state,
 )
 from kafka_segments.verbs.find.internals.tier.command import CHECKS, GRACE_MS
-from kafka_segments.verbs.find.internals.tier.run import TierOptions, known_gaps, run_tier
+from kafka_segments.verbs.find.internals.tier.run import TierOptions, offsets_not_copied, run_tier
 from kafka_segments.verbs.find.internals.transactions.run import (
     TransactionsOptions,
     run_transactions,
@@ -234,7 +234,7 @@ class OpenInternals:
             UsageError: as ``tier``, or the tables have no local logs.
         """
         options = self._tier_options(None, sources, check, topics, cluster, follow_links)
-        return known_gaps(run_tier(self._tables.spark, options, self._kept))
+        return offsets_not_copied(run_tier(self._tables.spark, options, self._kept))
 
     def _tier_options(
         self,

@@ -47,11 +47,11 @@ class ReadProgress:
         else:
             self._tell(load.segments, "segments", tasks)
 
-    def reads_here(self, size_bytes: int) -> None:
+    def reads_in_driver(self, size_bytes: int) -> None:
         """Note how much this process reads itself; it tells by ``has_read`` how far it is."""
         self._tell(size_bytes, "", 0)
 
-    def looks_here(self, count: int, counted: str) -> None:
+    def looks_in_driver(self, count: int, counted: str) -> None:
         """Note how many ``counted`` (segments, logs) this process looks at itself."""
         self._tell(count, counted, 0)
 

@@ -18,9 +18,9 @@ MOST_UNCHANGED = 1_500_000
 
 A million rows, with a million of a listing, take 0.75 GiB.
 """
-MOST_READ_HERE = 64 * 1024**2
+MOST_READ_IN_DRIVER = 64 * 1024**2
 """The driver judges the files of so many bytes sooner than other processes are started."""
-MOST_SEARCHED_HERE = 16 * 1024**2
+MOST_SEARCHED_IN_DRIVER = 16 * 1024**2
 """The driver looks for records in so many bytes, which costs more than to judge them."""
 MOST_UNLIKE = 50_000
 """A build works on so many rows of a larger listing as on few."""

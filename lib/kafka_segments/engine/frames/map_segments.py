@@ -19,8 +19,8 @@ from kafka_segments.engine.frames.packing import (
 )
 from kafka_segments.engine.limits import (
     MOST_IN_DRIVER,
-    MOST_READ_HERE,
-    MOST_SEARCHED_HERE,
+    MOST_READ_IN_DRIVER,
+    MOST_SEARCHED_IN_DRIVER,
     Load,
 )
 
@@ -48,7 +48,7 @@ def map_segments(
     if here is not None:
         found, kind = here
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
-        if len(found) <= MOST_IN_DRIVER and size_bytes <= MOST_SEARCHED_HERE:
+        if len(found) <= MOST_IN_DRIVER and size_bytes <= MOST_SEARCHED_IN_DRIVER:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
             return mapped_rows(spark, rows, row_type)
         asked, load = rows_for_tasks(spark, found, kind), Load(len(found), size_bytes)
@@ -66,6 +66,6 @@ def map_packed(
     order: Sequence[str] = ORDER,
 ) -> DataFrame:
     """Map a segment list of a known size: little of it as ``map_rows``, much in tasks by bytes."""
-    if load.is_within(Load(MOST_IN_DRIVER, MOST_READ_HERE)):
+    if load.is_within(Load(MOST_IN_DRIVER, MOST_READ_IN_DRIVER)):
         return map_rows(segments, on_task, row_type)
     return segments.transform(packed(load, by=by, order=order)).mapInArrow(on_task, row_type)

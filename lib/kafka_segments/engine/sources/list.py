@@ -85,7 +85,7 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
-class ListedHere(NamedTuple):
+class ListedInDriver(NamedTuple):
     """Rows that the driver listed, as Arrow holds ``LISTED``, and rows of the folders left.
 
     ``finishes_swaps``: how they were listed, as of ``list_log``.
@@ -104,9 +104,9 @@ class ListedHere(NamedTuple):
         return loads
 
 
-def list_here(
+def list_in_driver(
     sources: Sequence[str], *, follow_links: bool = False, finishes_swaps: bool = False
-) -> ListedHere:
+) -> ListedInDriver:
     """List every source down to the partitions' folders in the driver, up to many rows.
 
     With ``follow_links`` all are listed here: executors do not know which folders others saw.
@@ -114,12 +114,14 @@ def list_here(
     """
     nothing = pa.Table.from_batches([], to_arrow_schema(LISTED))
     roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]
-    here = ListedHere(nothing, roots, finishes_swaps)
+    here = ListedInDriver(nothing, roots, finishes_swaps)
     follow_into = links_into(sources, follow=follow_links)
     return list_on(here, most_rows=LISTED_IN_DRIVER, follow_into=follow_into)
 
 
-def list_on(here: ListedHere, *, most_rows: int, follow_into: tuple[str, ...] = ()) -> ListedHere:
+def list_on(
+    here: ListedInDriver, *, most_rows: int, follow_into: tuple[str, ...] = ()
+) -> ListedInDriver:
     """List the folders that are left, up to ``most_rows`` more rows; all if links are followed."""
     arrow_schema = to_arrow_schema(LISTED)
     waiting = deque((folder.source, folder.relative_path) for folder in here.left)
@@ -154,7 +156,7 @@ def list_sources(
     is left of a larger one is listed by the executors, a folder level a Spark job. ``on_empty`` is
     told in words of the sources without a segment.
     """
-    here = list_here(sources, follow_links=follow_links)
+    here = list_in_driver(sources, follow_links=follow_links)
     listed, loads = list_rest(spark, here, caches)
     if on_empty is not None:
         on_empty(map(no_segments, sources_without_segments(sources, here, listed)))
@@ -162,9 +164,9 @@ def list_sources(
 
 
 def list_rest(
-    spark: SparkSession, here: ListedHere, caches: ExitStack
+    spark: SparkSession, here: ListedInDriver, caches: ExitStack
 ) -> tuple[DataFrame, dict[str, Load]]:
-    """List what ``list_here`` left; return all rows and how many, as ``list_sources`` does."""
+    """List what ``list_in_driver`` left; return all rows and how many, as ``list_sources`` does."""
     list_below = _list_folders(finishes_swaps=here.finishes_swaps)
     loads = here.loads()
     levels = [listed_frame(spark, here.rows)]
@@ -192,7 +194,7 @@ def list_rest(
 
 
 def sources_without_segments(
-    sources: Sequence[str], here: ListedHere, listed: DataFrame
+    sources: Sequence[str], here: ListedInDriver, listed: DataFrame
 ) -> tuple[str, ...]:
     """Return the sources below which no segment was found; ``listed``: the rest's rows, too."""
     found = _with_segments(here, sources)
@@ -204,13 +206,13 @@ def sources_without_segments(
 
 def bare_sources(sources: Sequence[str], *, follow_links: bool = False) -> tuple[str, ...]:
     """Return the sources below which there is no segment; of a large tree it is not asked."""
-    here = list_here(sources, follow_links=follow_links)
+    here = list_in_driver(sources, follow_links=follow_links)
     found = _with_segments(here, sources)
     found.update(folder.source for folder in here.left)
     return tuple(source for source in sources if source not in found)
 
 
-def _with_segments(here: ListedHere, sources: Sequence[str]) -> set[str]:
+def _with_segments(here: ListedInDriver, sources: Sequence[str]) -> set[str]:
     """Return the sources with segments, those that a link in another one leads to among them."""
     segments = here.rows.filter(pc.equal(here.rows["kind"], kinds.SEGMENT))
     found = set(pc.unique(segments["source"]).to_pylist())

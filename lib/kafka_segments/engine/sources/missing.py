@@ -23,9 +23,9 @@ class Lost(NamedTuple):
 
 def no_segments(source: str) -> str:
     """Return in words that a source has no segment, and what lies there instead."""
-    from kafka_segments.files.folders.strangers import what_lies_there  # noqa: PLC0415  it needs Arrow
+    from kafka_segments.files.folders.foreign_names import foreign_files_below  # noqa: PLC0415  it needs Arrow
 
-    there = what_lies_there(source)
+    there = foreign_files_below(source)
     if there is not None:
         return f"no segments under {source}: {there}"
     return (

@@ -69,7 +69,7 @@ def cached_folder(kind: str) -> Path | None:
         return None
 
 
-def jars_there(kind: str, folder: Path) -> bool:
+def has_jars(kind: str, folder: Path) -> bool:
     """Tell whether a folder has all JARs of a kind, by their names."""
     return all((folder / name).exists() for name in pinned(kind))
 
@@ -77,7 +77,7 @@ def jars_there(kind: str, folder: Path) -> bool:
 def spark_has_delta() -> bool:
     """Tell whether Delta's JARs of this release lie among Spark's own, as in some images."""
     found = spark_home()
-    return found is not None and jars_there(DELTA, found / "jars")
+    return found is not None and has_jars(DELTA, found / "jars")
 
 
 def require_named_jars() -> None:
@@ -114,7 +114,7 @@ def _named_folder() -> Path | None:
 def _checked(named: Path) -> Path:
     """Return the folder with Delta's JARs: the named one, or ``delta/`` in it."""
     for folder in (named / DELTA, named):
-        if jars_there(DELTA, folder):
+        if has_jars(DELTA, folder):
             return folder
     found = sorted({file.name for place in ("", DELTA) for file in (named / place).glob("*.jar")})
     there = f"it has {', '.join(found)}" if found else "it has no JARs"

@@ -6,11 +6,11 @@ from pyspark.sql import functions as F
 from kafka_segments.errors import UsageError
 
 
-class LookedAtError(UsageError):
+class FirstLookOnlyError(UsageError):
     """A question that a first look alone does not answer."""
 
 
-def is_looked_at() -> Column:
+def is_known_by_first_look() -> Column:
     """Tell whether a segment is known by a first look alone.
 
     Tables of releases that took none have no column that says it.
@@ -20,17 +20,17 @@ def is_looked_at() -> Column:
     return F.col("next_offset").isNotNull() & F.col("batch_count").isNull()
 
 
-def refuse_looked_at(segments: DataFrame, lacks: str) -> None:
+def refuse_first_looks(segments: DataFrame, lacks: str) -> None:
     """Refuse segments that are known by a first look alone; ``lacks`` is what that does not tell.
 
     Needs: path, next_offset, batch_count.
 
     Raises:
-        LookedAtError: there is such a segment.
+        FirstLookOnlyError: there is such a segment.
     """
-    found = segments.where(is_looked_at()).select("path").first()
+    found = segments.where(is_known_by_first_look()).select("path").first()
     if found is not None:
-        raise LookedAtError(
+        raise FirstLookOnlyError(
             f"{found['path']} is known by a first look alone, which does not tell {lacks}: run"
             " `kafka-segments build` without --check index first"
         )

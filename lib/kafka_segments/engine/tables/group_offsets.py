@@ -13,8 +13,8 @@ from kafka_segments.engine.tables.missing import missing_name
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.consumer_groups import (
     OffsetsRead,
-    count_told_by,
     group_partition,
+    partitions_by_groups,
     unread_partition,
 )
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
@@ -104,7 +104,9 @@ def _counts_by_groups(seen: DataFrame, logs: Iterable[Mapping[str, Any]]) -> dic
     places: dict[str, list[tuple[int, str]]] = {}
     for cluster, partition, group in some.collect():
         places.setdefault(cluster, []).append((partition, group))
-    told = {name: count_told_by(places[name], least=last.get(name, 0) + 1) for name in places}
+    told = {
+        name: partitions_by_groups(places[name], least=last.get(name, 0) + 1) for name in places
+    }
     return {name: count for name, count in told.items() if count is not None}
 
 

@@ -9,7 +9,7 @@ from kafka_segments.engine.tables.metadata_in_tables import rows_held
 _WITH_SETTINGS = ("topic", "broker")
 
 
-class HeldConfig(NamedTuple):
+class ConfigAtOffset(NamedTuple):
     """A config of a topic or a broker: its resource, its name and value, and since when it held.
 
     ``resource_name`` of a broker is empty for the default of the whole cluster.
@@ -28,7 +28,7 @@ class MetadataConfigs(NamedTuple):
     """What the metadata log of a cluster says of the configs of topics and brokers at a moment."""
 
     cluster: str
-    configs: tuple[HeldConfig, ...]
+    configs: tuple[ConfigAtOffset, ...]
 
 
 def read_metadata_configs(
@@ -41,10 +41,10 @@ def read_metadata_configs(
     Raises:
         NoMetadataError: only Spark can read the table.
     """
-    held: dict[str, list[HeldConfig]] = {cluster: [] for cluster in sorted(at_offset)}
-    for row in rows_held(warehouse, METADATA_CONFIGS.name, HeldConfig._fields, at_offset):
+    held: dict[str, list[ConfigAtOffset]] = {cluster: [] for cluster in sorted(at_offset)}
+    for row in rows_held(warehouse, METADATA_CONFIGS.name, ConfigAtOffset._fields, at_offset):
         if row["resource_type"] in _WITH_SETTINGS:
-            config = HeldConfig(**{name: row[name] for name in HeldConfig._fields})
+            config = ConfigAtOffset(**{name: row[name] for name in ConfigAtOffset._fields})
             held[row["cluster"]].append(config)
     return tuple(
         MetadataConfigs(cluster, tuple(sorted(configs))) for cluster, configs in held.items()

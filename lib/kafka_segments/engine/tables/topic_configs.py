@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.kafka.wire.kafka_configs import (
     parse_described_configs,
@@ -351,7 +351,7 @@ def _of_metadata(metadata: MetadataConfigs) -> Described:
         UsageError: a value that no broker takes.
     """
     described = Described()
-    by_resource: dict[tuple[str, str], list[HeldConfig]] = {}
+    by_resource: dict[tuple[str, str], list[ConfigAtOffset]] = {}
     for config in metadata.configs:
         resource = (config.resource_type, config.resource_name)
         by_resource.setdefault(resource, []).append(config)

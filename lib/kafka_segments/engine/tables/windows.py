@@ -23,7 +23,7 @@ def older(log: tuple[str, ...]) -> WindowSpec:
     return in_order(log).rowsBetween(Window.unboundedPreceding, -1)
 
 
-def up_to_here(log: tuple[str, ...]) -> WindowSpec:
+def up_to_current_row(log: tuple[str, ...]) -> WindowSpec:
     """Return the window of a segment and all older ones."""
     return in_order(log).rowsBetween(Window.unboundedPreceding, Window.currentRow)
 

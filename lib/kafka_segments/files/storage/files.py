@@ -19,7 +19,7 @@ from kafka_segments.files.storage.local_folder import (
     list_local_folder,
 )
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
-from kafka_segments.files.storage.range_concurrency import pace_of
+from kafka_segments.files.storage.range_concurrency import concurrency_of
 from kafka_segments.files.storage.read_ahead import ReadAhead, arrow_ranges, read_range
 from kafka_segments.files.storage.stored_folder import list_stored_folder
 from kafka_segments.files.storage.stores import (
@@ -270,8 +270,10 @@ def _open_remote(
 
     with _ranges(file, before.size or 0) as (ranges, size_bytes):
         if reads_ahead:
-            pace = pace_of(f"{file.filesystem.type_name} {file.path.partition('/')[0]}")
-            with closing(ReadAhead(ranges, size_bytes, pace, at_end=at_end)) as ahead:
+            concurrency = concurrency_of(
+                f"{file.filesystem.type_name} {file.path.partition('/')[0]}"
+            )
+            with closing(ReadAhead(ranges, size_bytes, concurrency, at_end=at_end)) as ahead:
                 yield OpenSegment(
                     ahead.read_into,
                     size_bytes,

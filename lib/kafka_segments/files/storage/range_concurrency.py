@@ -19,7 +19,7 @@ _GAIN = 1.1  # in bytes a second, for more ranges; less is noise
 _HELD = 8  # measures until more ranges are tried again
 
 
-class Pace:
+class Concurrency:
     """Finds the number of ranges at once from the time that each takes; a store's readers share it.
 
     1. It starts at eight, and doubles while that brings a tenth more bytes a second: while ranges
@@ -64,7 +64,7 @@ class Pace:
 
 
 @lru_cache(maxsize=64)
-def pace_of(store: str) -> Pace:
-    """Return the pace that this process's readers of one store share."""
+def concurrency_of(store: str) -> Concurrency:
+    """Return the one that this process's readers of a store share."""
     del store  # what is kept is found by it
-    return Pace()
+    return Concurrency()

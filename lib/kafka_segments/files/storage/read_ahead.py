@@ -18,7 +18,7 @@ from kafka_segments.files.storage.range_concurrency import (
     MOST_ASKED_BYTES,
     MOST_AT_ONCE,
     MOST_BYTES,
-    Pace,
+    Concurrency,
 )
 from kafka_segments.kafka.wire.reading import FRONT_BYTES, Fetched, FillViews
 
@@ -240,7 +240,7 @@ class ReadAhead:
     an answer that comes sooner than there is room is left in its connection.
 
     1. A first read from the file's start that is large is one of all: pieces of
-       ``LARGEST_READ_BYTES`` are fetched, as many at once as ``Pace`` says.
+       ``LARGEST_READ_BYTES`` are fetched, as many at once as ``Concurrency`` says.
     2. Any other first read fetches what is asked for, so that a look at a few bytes stays small.
        Each read that goes on from there fetches twice as much, up to ``LARGEST_READ_BYTES``; from
        then on several are fetched at once, too.
@@ -251,7 +251,7 @@ class ReadAhead:
         self,
         ranges: FillViews,
         size_bytes: int,
-        pace: Pace,
+        concurrency: Concurrency,
         *,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
@@ -262,7 +262,7 @@ class ReadAhead:
         """
         self._ranges = ranges
         self._size_bytes = size_bytes
-        self._pace = pace
+        self._concurrency = concurrency
         self._at_end = at_end
         self._kept: deque[_Piece] = deque()
         self._window = 0
@@ -410,7 +410,7 @@ class ReadAhead:
     def _fetch_more(self) -> bool:
         """Fetch pieces while they may be asked for; tell whether all of the file is under way."""
         while self._next is not None and self._next < self._size_bytes:
-            if self._under_way >= self._pace.at_once:
+            if self._under_way >= self._concurrency.at_once:
                 return False
             piece = self._next_piece()
             if not _ROOM.ask_if_room(piece):
@@ -433,7 +433,7 @@ class ReadAhead:
         started = time.perf_counter()
         length = piece.fetch(self._ranges)
         if length == LARGEST_READ_BYTES:
-            self._pace.took(time.perf_counter() - started, at_once=at_once)
+            self._concurrency.took(time.perf_counter() - started, at_once=at_once)
         with self._lock:
             self._under_way -= 1
         self._go_on()

@@ -49,7 +49,7 @@ def unread_partition(group: str, clusters: Iterable[OffsetsRead]) -> str | None:
     return None
 
 
-def count_told_by(groups: Iterable[tuple[int, str]], *, least: int) -> int | None:
+def partitions_by_groups(groups: Iterable[tuple[int, str]], *, least: int) -> int | None:
     """Return how many partitions there are by where groups lie; None: several numbers fit.
 
     The number divides what the hash of each group is above its partition: of few groups already

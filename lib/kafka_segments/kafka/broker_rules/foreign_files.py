@@ -134,7 +134,7 @@ def foreign_reason(foreign: Foreign, *, is_read_over: bool) -> str:
     return f"{foreign.what}: not read; {broker}; {foreign.step}"
 
 
-def told_of(files: Iterable[tuple[str, str]]) -> str | None:
+def foreign_text(files: Iterable[tuple[str, str]]) -> str | None:
     """Say of what most foreign files are; None: there are none.
 
     ``files``: the names of folder and file of each.

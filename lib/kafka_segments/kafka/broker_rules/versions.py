@@ -48,12 +48,12 @@ def parse_version(text: str, *, oldest: str = "0.8") -> Version:
             f"--kafka-version {text}: its rules are not known;"
             f" {NEWEST} is the newest release that is: name it to go by its rules"
             if is_newer
-            else f"--kafka-version {text}: there is no such release; known are {known_lines()}"
+            else f"--kafka-version {text}: there is no such release; known are {release_lines()}"
         )
     return version
 
 
-def known_lines() -> str:
+def release_lines() -> str:
     """Return the lines that are known, as a text: ``1.0 to 1.1, 2.0 to 2.8`` and so on."""
     spans = []
     for _, group in groupby(_LINES, key=lambda line: line[0]):

@@ -81,7 +81,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     for row in listed:
         if row.kind == kinds.UNLISTED and not row.relative_path:
             raise SourceError(row.source, row.reason or "unknown reason")
-    found, to_scan, gone = plan_here(
+    found, to_scan, gone = plan_in_driver(
         listed,
         known,
         options=options.fingerprint_in_words,
@@ -114,7 +114,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     )
 
 
-def plan_here(
+def plan_in_driver(
     listed: Sequence[Listed],
     known: Mapping[Key, KnownSegment],
     *,

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.driver_rows import as_dicts, with_values
 from kafka_segments.engine.frames.local_rows import stream_rows
-from kafka_segments.engine.frames.rows_here import as_dicts, with_values
 from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.driver_rows import are_few, as_arrow
 from kafka_segments.engine.frames.engines import (
     collected_if_few,
     expect,
@@ -16,12 +17,11 @@ from kafka_segments.engine.frames.engines import (
     persisted_if_many,
 )
 from kafka_segments.engine.frames.local_rows import frame_of_rows
-from kafka_segments.engine.frames.rows_here import are_few, as_arrow
 from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import lies_below, with_broker
 from kafka_segments.engine.sources.list import (
-    ListedHere,
-    list_here,
+    ListedInDriver,
+    list_in_driver,
     list_on,
     list_rest,
     listed_frame,
@@ -120,7 +120,7 @@ def plan_build(
 def _planned(
     warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
 ) -> BuildWork:
-    here = list_here(
+    here = list_in_driver(
         options.sources, follow_links=options.follow_links, finishes_swaps=options.finishes_swaps
     )
     unlike = _without_unchanged(here, warehouse, options)
@@ -153,13 +153,13 @@ def _planned(
 class _Unlike(NamedTuple):
     """A listing, its rows that differ from table ``segments``, and the table's rows for them."""
 
-    here: ListedHere
+    here: ListedInDriver
     listed: pa.Table
     known: DataFrame
 
 
 def _without_unchanged(
-    here: ListedHere, warehouse: Warehouse, options: BuildOptions
+    here: ListedInDriver, warehouse: Warehouse, options: BuildOptions
 ) -> _Unlike | None:
     """Leave out the segments that are as they are known; None: Spark is to find them.
 

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.packing import TellRead
+from kafka_segments.engine.tables.array_columns import to_nested
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
-from kafka_segments.engine.tables.nested import to_nested
 from kafka_segments.files.segments.format_files import Around
 from kafka_segments.kafka.index.formats.by_name import FOREIGN_SUFFIXES
 from kafka_segments.verbs.scan.entry_files import EntryFiles

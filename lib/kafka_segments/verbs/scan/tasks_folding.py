@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
+from kafka_segments.engine.frames.driver_rows import by_keys
 from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
-from kafka_segments.engine.frames.rows_here import by_keys
+from kafka_segments.engine.tables.array_columns import from_nested
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.engine.tables.nested import from_nested
 from kafka_segments.files.storage.index_files import IndexPublisher
 from kafka_segments.files.storage.uris import split_below
 from kafka_segments.kafka.index.log.loading import RecoveryMode, SegmentVerdict

@@ -6,8 +6,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.driver_rows import distinct_values, least_value, with_values
 from kafka_segments.engine.frames.engines import in_one_task, into_files
-from kafka_segments.engine.frames.rows_here import distinct_values, least_value, with_values
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,

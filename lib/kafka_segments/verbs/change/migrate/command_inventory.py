@@ -49,7 +49,7 @@ def inventory(**options: Any) -> None:
 def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
-    from kafka_segments.verbs.change.migrate.gone_settings import gone_in_metadata  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
@@ -58,7 +58,7 @@ def _inventory(
     of_files = _gone_settings(options["server_properties"], options["topic_configs"])
     asked = InventoryOptions(
         retention=retention,
-        gone_settings=(*of_files, *gone_in_metadata(retention.configs)),
+        gone_settings=(*of_files, *removed_in_metadata(retention.configs)),
         decompresses=not headers_only,
     )
     root = asked.retention.warehouse

@@ -18,17 +18,17 @@ from pyspark.sql.types import StructType
 from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, spread, tell_nobody
 from kafka_segments.engine.limits import Load
-from kafka_segments.engine.tables.bounded import total
 from kafka_segments.engine.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.engine.tables.long_arithmetic import total
 from kafka_segments.engine.tables.missing import missing_plan
 from kafka_segments.engine.tables.outcomes import Outcome
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.files.storage.folder_lock import lock_or_reason
-from kafka_segments.files.storage.space import check_space
+from kafka_segments.files.storage.free_space import check_space
 from kafka_segments.verbs.change.migrate.decide import steps as decide
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, Step
 from kafka_segments.verbs.change.migrate.log_step import (

@@ -12,10 +12,10 @@ from kafka_segments.errors import (
     SourceError,
     UnreadableObjectError,
 )
+from kafka_segments.files.folders.foreign_names import foreign_files_below
 from kafka_segments.files.folders.listing_rows import MOST_LEVELS, Listed
 from kafka_segments.files.folders.log_dir_folder import is_log_dir, list_log_dir
 from kafka_segments.files.folders.source_folder import entries_of
-from kafka_segments.files.folders.strangers import what_lies_there
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place, read_whole
 from kafka_segments.files.storage.links import links_into
@@ -86,7 +86,7 @@ def find_log_dirs(
         if not here:
             told = [f"{path} is {entry.oddity}" for path, entry in links]
             nothing = "no log directory: no <topic>-<partition> folder lies there"
-            told += filter(None, [what_lies_there(source)])
+            told += filter(None, [foreign_files_below(source)])
             raise SourceError(source, "; ".join((nothing, *told)))
         for log_dir in here:
             place_of = _real(log_dir.uri)

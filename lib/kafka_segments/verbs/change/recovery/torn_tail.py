@@ -45,11 +45,11 @@ def read_tail(read_into: ReadInto, *, start: int, end: int, next_offset: int) ->
         OSError: whatever ``read_into`` raises.
     """
     sound = _sound_batches(read_into, start, end, next_offset)
-    records = records_told(read_into, start=start, end=end, next_offset=next_offset)
+    records = records_by_headers(read_into, start=start, end=end, next_offset=next_offset)
     return Tail(records or 0, next(sound, None))
 
 
-def records_told(
+def records_by_headers(
     read_into: ReadInto, *, start: int, end: int, next_offset: int | None = None
 ) -> int | None:
     """Return how many records the headers from ``start`` on tell of; None: there are none.

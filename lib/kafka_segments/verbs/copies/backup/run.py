@@ -16,12 +16,12 @@ from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.copies.backup.decide.ends import (
     LOG,
     Moment,
+    backup_moment,
     dated_logs,
     judged_ends,
     last_batches,
     log_ends,
     next_batches,
-    told_moment,
 )
 from kafka_segments.verbs.copies.backup.decide.verdicts import (
     BackupVerdict,
@@ -145,12 +145,12 @@ def _with_timestamps(asked: DataFrame) -> DataFrame:
 
 
 def _moment_ms(listed: DataFrame, last: DataFrame) -> int:
-    """Return the moment that a backup tells of itself, see ``told_moment``.
+    """Return the moment that a backup tells of itself, see ``backup_moment``.
 
     Raises:
         UsageError: the backup holds no segment.
     """
-    moment_ms = listed.transform(told_moment(last, backup=BACKUP)).collect()[0][0]
+    moment_ms = listed.transform(backup_moment(last, backup=BACKUP)).collect()[0][0]
     if moment_ms is None:
         raise UsageError("the backup holds no segment: give the folder of its log directories")
     return int(moment_ms)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_TOPICS
-from kafka_segments.engine.tables.metadata_configs import HeldConfig, MetadataConfigs
+from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
 from kafka_segments.engine.tables.metadata_in_tables import (
     clusters_with_metadata,
     rows_held,
@@ -81,10 +81,10 @@ class CleanupPolicies:
         Raises:
             UsageError: a policy that Kafka refuses.
         """
-        held: dict[str, list[HeldConfig]] = {cluster: [] for cluster in clusters}
+        held: dict[str, list[ConfigAtOffset]] = {cluster: [] for cluster in clusters}
         for row in configs:
             if row["until_offset"] is None:
-                config = HeldConfig(**{name: row[name] for name in HeldConfig._fields})
+                config = ConfigAtOffset(**{name: row[name] for name in ConfigAtOffset._fields})
                 held[row["cluster"]].append(config)
         logs = [MetadataConfigs(cluster, tuple(own)) for cluster, own in held.items()]
         with_configs = replace(self, configs=self.configs.and_of(logs).only((_POLICY,)))

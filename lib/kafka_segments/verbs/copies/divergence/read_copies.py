@@ -19,7 +19,7 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.links import without_option
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.verbs.copies.divergence.decide.earlier_reads import known_reads
+from kafka_segments.verbs.copies.divergence.decide.earlier_reads import earlier_reads_of
 from kafka_segments.verbs.copies.divergence.decide.frames import (
     chosen_segments,
     compared_logs,
@@ -183,7 +183,7 @@ def _known(
     ]
     if not tables:
         return None
-    found = segments.transform(known_reads(tables, check_crc=options.check_crc))
+    found = segments.transform(earlier_reads_of(tables, check_crc=options.check_crc))
     return computed_once(found, caches)
 
 
@@ -207,10 +207,10 @@ def refuse_missing(listed: DataFrame) -> None:
 def tell_links(listed: DataFrame) -> None:
     """Say of each link that is left out where it leads."""
     links = listed.where(F.col("kind") == kinds.NOT_FOLLOWED)
-    tell_not_known(map(told_link, links.collect()))
+    tell_not_known(map(link_text, links.collect()))
 
 
-def told_link(row: Mapping[str, Any] | Row) -> str:
+def link_text(row: Mapping[str, Any] | Row) -> str:
     """Return in words where a link leads, and what leaving it means to a comparison."""
     place = join_uri(row["source"], row["relative_path"], row["name"])
     return f"{place}: {without_option(row['reason'])}; what lies there is taken for absent"

@@ -9,7 +9,7 @@ from kafka_segments.console.table_form import made_table, print_table
 from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
 from kafka_segments.kafka.wire.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
-from kafka_segments.verbs.find.cleaner.in_words import log_in_words
+from kafka_segments.verbs.find.cleaner.log_summary import log_summary
 from kafka_segments.verbs.find.cleaner.run import NodeStands
 
 _ORDER = {stand: number for number, stand in enumerate((*FOR_A_PERSON, *Stand))}
@@ -23,7 +23,7 @@ def print_cleaner(nodes: Sequence[NodeStands], output: str, *, in_words: bool = 
     if output == "table" and in_words:
         for node in nodes:
             for key, one in node.stands.items():
-                for line in log_in_words(key, one):
+                for line in log_summary(key, one):
                     print_text(line)
     elif output == "table":
         for node in nodes:

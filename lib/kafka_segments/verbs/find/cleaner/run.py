@@ -293,6 +293,6 @@ def _with_passes(
 
     if work is not None:
         logs = [one.log for one in facts.values() if one.log is not None]
-        work.reads_here(sum(segment.size_bytes for log in logs for segment in log.segments))
+        work.reads_in_driver(sum(segment.size_bytes for log in logs for segment in log.segments))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return dict(zip(facts, pool.map(read, facts), strict=True))

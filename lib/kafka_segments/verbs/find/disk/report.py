@@ -151,8 +151,8 @@ def _dir_row(use: DiskUse, one: DirUse) -> dict[str, Any]:
 def _print_dir(use: DiskUse, one: DirUse) -> None:
     log_dir = as_text(one.log_dir)
     print_text(f"{log_dir}: {size_text(use.used_of(log_dir))}{_disk_told(use, one)}")
-    print_text(f"  {lock_told(one.lock)}")
-    for line in pace_told(use, one):
+    print_text(f"  {lock_text(one.lock)}")
+    for line in growth_lines(use, one):
         print_text(f"  {line}")
     table = made_table(
         "what", "files>", "on disk>", "size>", "also named elsewhere>", "when it goes"
@@ -234,7 +234,7 @@ def _disk_told(use: DiskUse, one: DirUse) -> str:
     return told
 
 
-def lock_told(lock: LockState) -> str:
+def lock_text(lock: LockState) -> str:
     """Say whether a broker runs on a log directory."""
     if lock.is_held is None:
         return f"not known whether a broker runs: {lock.reason}"
@@ -244,7 +244,7 @@ def lock_told(lock: LockState) -> str:
     return f"a broker runs on it: {by} holds its lock, so the figures are of a moment"
 
 
-def pace_told(use: DiskUse, one: DirUse) -> Iterator[str]:
+def growth_lines(use: DiskUse, one: DirUse) -> Iterator[str]:
     """Say how much was written lately, and when the disk is full at that pace."""
     if one.space is None:
         return

@@ -62,13 +62,13 @@ def print_growth(use: DiskUse, one: DirUse, grown: TableGrowth) -> None:
         f"by the tables, as of the build of {utc(built)} UTC, in the {DAYS} whole days (UTC) before"
         f" {utc(until)[:10]}:"
     )
-    for line in full_told(use, one, grown):
+    for line in full_disk_lines(use, one, grown):
         print_text(f"  {line}")
     _print_days(one, grown)
     _print_blocked([each for each in grown.blocked if each.log_dir == one.log_dir], grown)
 
 
-def full_told(use: DiskUse, one: DirUse, grown: TableGrowth) -> Iterator[str]:
+def full_disk_lines(use: DiskUse, one: DirUse, grown: TableGrowth) -> Iterator[str]:
     """Say when the disk is full at the pace of these days, and how far that may be wrong."""
     by_file = sum(each.by_file_bytes for each in grown.days if each.log_dir == one.log_dir)
     if by_file:

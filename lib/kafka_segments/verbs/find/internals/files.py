@@ -16,7 +16,7 @@ from kafka_segments.engine.frames.engines import computed_once, expect_files
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
-from kafka_segments.engine.sources.list import list_here, list_rest, sources_without_segments
+from kafka_segments.engine.sources.list import list_in_driver, list_rest, sources_without_segments
 from kafka_segments.engine.sources.missing import MOST_VANISHED
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.errors import SourceError
@@ -70,7 +70,7 @@ class InternalFiles(NamedTuple):
 
 def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> InternalFiles:
     """List the sources for the files of internal topics, see ``internal_files``."""
-    here = list_here(origin.sources, follow_links=origin.follow_links)
+    here = list_in_driver(origin.sources, follow_links=origin.follow_links)
     listed, loads = list_rest(spark, here, caches)
     files = internal_files(listed, origin, caches)
     unseen: tuple[str, ...] = ()

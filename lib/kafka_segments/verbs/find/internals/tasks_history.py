@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kafka_segments.engine.frames.driver_rows import by_keys
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.frames.rows_here import by_keys
 from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
 
 HISTORY = StructType(

@@ -22,7 +22,7 @@ from kafka_segments.kafka.broker_rules.consumer_groups import OffsetsRead, group
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.facts import GroupRecords
 from kafka_segments.verbs.find.lag.group_records import Put, Record, put_in_order
-from kafka_segments.verbs.find.lag.offsets_there import no_offsets
+from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits, read_group
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 

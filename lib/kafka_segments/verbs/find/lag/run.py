@@ -29,7 +29,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     made_later,
     of_groups,
 )
-from kafka_segments.verbs.find.lag.offsets_there import no_offsets
+from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.verbs.find.search.named_logs import refuse_absent

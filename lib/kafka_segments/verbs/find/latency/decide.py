@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 
 _HOUR_MS = 3_600_000
 _ACCURACY = 10_000

@@ -78,7 +78,7 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
     unlisted = [f"{folder.path}: {folder.reason}" for folder in found.unlisted]
     chosen = _chosen(found.segments, options, unlisted)
     if work is not None:
-        work.reads_here(sum(segment.size_bytes for segment in chosen))
+        work.reads_in_driver(sum(segment.size_bytes for segment in chosen))
     unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
     if not options.query.is_any:  # a consumer never sees what no broker serves
         unread += _left_out(found.left_out, options)

@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
+from kafka_segments.engine.frames.driver_rows import is_surely_null, with_values
 from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
 from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.frames.rows_here import is_surely_null, with_values
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
@@ -131,7 +131,7 @@ class LogTables:
         segments = self.segments_as_built()
         unstable = None
         if is_read_committed:
-            refuse_looked_at(segments, "which transactions are open")
+            refuse_first_looks(segments, "which transactions are open")
             unstable = segments.transform(first_unstable_offsets())
         self._described = persisted_if_many(
             segments.transform(describe_logs(self._read(LOGS))).transform(

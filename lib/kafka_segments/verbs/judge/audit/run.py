@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.driver_rows import is_surely_null
 from kafka_segments.engine.frames.engines import computed_once, expect, in_one_task
 from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
-from kafka_segments.engine.frames.rows_here import is_surely_null
 from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import with_broker
 from kafka_segments.engine.sources.list import list_sources

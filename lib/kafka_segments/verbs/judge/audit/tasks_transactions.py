@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kafka_segments.engine.frames.driver_rows import by_keys, where_set
 from kafka_segments.engine.frames.map_rows import map_rows
-from kafka_segments.engine.frames.rows_here import by_keys, where_set
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.log.segment_fold import SegmentFold

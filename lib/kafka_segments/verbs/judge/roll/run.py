@@ -10,7 +10,7 @@ from kafka_segments.engine.tables.as_built import with_cut_short
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
 from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import telling_left_over
 from kafka_segments.engine.tables.run_columns import stamp_of
@@ -103,7 +103,7 @@ def run_what_if(
     """
     tables = Warehouse(spark, options.warehouse)
     present = tables.read(SEGMENTS).transform(only_present)
-    refuse_looked_at(present, "where between its ends a batch begins")
+    refuse_first_looks(present, "where between its ends a batch begins")
     cut_anew = compare_cuts(
         offset_index=tables.read(OFFSET_INDEX),
         time_index=tables.read(TIME_INDEX),

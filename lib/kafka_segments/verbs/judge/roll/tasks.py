@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField, StructType
 from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.tables.first_look_only import is_looked_at
+from kafka_segments.engine.tables.first_look_only import is_known_by_first_look
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.verbs.judge.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
 
@@ -31,7 +31,9 @@ def with_index_entries() -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         columns = dict.fromkeys((*SEGMENT_KEYS, *_BUILT, *_INTERVALS))
-        asked = collected_if_few(segments.select(*columns, is_looked_at().alias(_IS_LOOKED_AT)))
+        asked = collected_if_few(
+            segments.select(*columns, is_known_by_first_look().alias(_IS_LOOKED_AT))
+        )
         keys = [StructField(key, asked.schema[key].dataType) for key in SEGMENT_KEYS]
         counted = map_rows(asked, _count, StructType([*keys, *_COUNTS]), spread=True)
         kept = segments.drop("index_entries", "time_index_entries")

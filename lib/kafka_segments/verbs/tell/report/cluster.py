@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import LookedAtError
+from kafka_segments.engine.tables.first_look_only import FirstLookOnlyError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.verbs.find.internals.decide.changes import decide_changes, steps_of
 from kafka_segments.verbs.find.internals.transactions.run import (
@@ -47,7 +47,7 @@ def gather_cluster(tables: Warehouse, *, now_ms: int, rows: int) -> ClusterFacts
     opened, not_known = None, None
     try:
         opened = _transactions(tables, now_ms, rows)
-    except LookedAtError as error:
+    except FirstLookOnlyError as error:
         not_known = str(error)
     if not found and opened is None and not_known is None:
         return None

@@ -17,7 +17,7 @@ from kafka_segments.verbs.tell.report.copies import KINDS, copy_maps
 from kafka_segments.verbs.tell.report.directories import directory_views
 from kafka_segments.verbs.tell.report.number_texts import count_text, many
 from kafka_segments.verbs.tell.report.run import ReportData
-from kafka_segments.verbs.tell.report.timeline_json import lanes_of_page
+from kafka_segments.verbs.tell.report.timeline_json import timeline_of_page
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def render_report(data: ReportData) -> str:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment.get_template("report.html.jinja").render(
         data=data,
-        lanes=lanes_of_page(data),
+        lanes=timeline_of_page(data),
         view=view,
         cluster_days=CHANGES_DAYS,
         copy_maps=copy_maps,

@@ -13,15 +13,15 @@ from pyspark.sql import functions as F
 from kafka_segments.console.not_known import tell_metadata_problems
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
-from kafka_segments.engine.tables.blocked import find_blocked, still_there
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import is_looked_at
+from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
+from kafka_segments.engine.tables.first_look_only import is_known_by_first_look
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.last_run import of_last_run
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.views import published
-from kafka_segments.engine.tables.written import with_written_ms
+from kafka_segments.engine.tables.written_times import with_written_ms
 from kafka_segments.verbs.tell.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.verbs.tell.report.copies import CopyFacts, gather_copies
 from kafka_segments.verbs.tell.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of
@@ -191,7 +191,7 @@ class _Report:
                 "totals": logs.transform(decide.total_of_logs),
                 "lanes": logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.lanes),
                 "written": self._history.agg(F.min("written_ms")),
-                "looked_at": self._segments.where(is_looked_at())
+                "looked_at": self._segments.where(is_known_by_first_look())
                 .groupBy("cluster", "broker_id")
                 .count()
                 .orderBy("cluster", "broker_id")

@@ -15,7 +15,7 @@ _LEAST_MARGIN_MS = 1000
 _COUNTS = ("segments", "size_bytes", "damaged", "in_future", "by_mtime", "oldest_ms", "newest_ms")
 
 
-def lanes_of_page(data: ReportData) -> dict[str, Any]:
+def timeline_of_page(data: ReportData) -> dict[str, Any]:
     """Return the lanes, their spans, and two ranges of time to show them in."""
     topics, places = _Names(), _Names()
     spans: list[list[list[Any]]] = [[] for _ in data.lanes]

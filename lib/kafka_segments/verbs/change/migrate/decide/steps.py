@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import plus, total
 from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.engine.tables.long_arithmetic import plus, total
 from kafka_segments.engine.tables.outcomes import Outcome
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, SegmentAction, Step

@@ -21,7 +21,7 @@ from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import (
     DirFacts,
     DirForecast,
     LogForecast,
-    unread_told,
+    unread_text,
 )
 from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
 from kafka_segments.verbs.change.recovery.forecast.report_starts import (
@@ -81,7 +81,7 @@ def unread_of(forecast: Forecast) -> Iterable[str]:
     unread = sum(one.unread_bytes for one in forecast.dirs)
     if unread:
         speed = forecast.costs.read_bytes_per_s or _READ_BYTES_PER_S
-        yield f"{unread_told(unread)}, about {duration(round(unread / speed * 1000))}"
+        yield f"{unread_text(unread)}, about {duration(round(unread / speed * 1000))}"
 
 
 def rows_of(forecast: Forecast, rows: str) -> Iterable[dict[str, Any]]:

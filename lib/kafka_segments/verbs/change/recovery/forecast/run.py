@@ -113,9 +113,9 @@ def _tells(
     if work is None:
         return lambda log: None
     if not is_full:
-        work.looks_here(sum(map(len, starts)), "logs")
+        work.looks_in_driver(sum(map(len, starts)), "logs")
         return lambda log: work.has_read(1)
-    work.reads_here(sum(log.bytes_of(log.read) for of_dir in starts for log in of_dir))
+    work.reads_in_driver(sum(log.bytes_of(log.read) for of_dir in starts for log in of_dir))
     return lambda log: work.has_read(log.bytes_of(log.read))
 
 

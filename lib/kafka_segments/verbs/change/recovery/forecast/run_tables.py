@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import forecast_dirs
 from kafka_segments.verbs.change.recovery.forecast.decide.table_logs import dirs_of
 from kafka_segments.verbs.change.recovery.forecast.decide.tables import decide_logs
@@ -29,7 +29,7 @@ def run_forecast_tables(
     for column, value in (("cluster", options.cluster), ("broker_id", options.broker_id)):
         if value is not None:
             segments = segments.where(F.col(column) == value)
-    refuse_looked_at(segments, "how many batches it has")
+    refuse_first_looks(segments, "how many batches it has")
     decided = segments.transform(decide_logs(tables.read(LOGS), log_dirs))
     ordered = decided.orderBy("cluster", "broker_id", "log_dir", "topic", "partition")
     dirs = dirs_of(ordered.collect())

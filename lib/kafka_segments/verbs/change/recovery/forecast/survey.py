@@ -25,7 +25,7 @@ from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.kits import work_with_kit
 from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork
 from kafka_segments.verbs.change.recovery.producer_snapshots import by_sound_snapshots
-from kafka_segments.verbs.change.recovery.torn_tail import records_told
+from kafka_segments.verbs.change.recovery.torn_tail import records_by_headers
 
 _ZEROS = (DamageKind.PREALLOCATED_TAIL,)
 _SMALL_BYTES = 4 * 1024 * 1024
@@ -172,7 +172,7 @@ class Surveyor:
         with open_segment(_file(folder, start, base)) as file:
             end = file.size_bytes
             cut_at = end - recovery.truncated_bytes
-            records = records_told(file.read_into, start=cut_at, end=end)
+            records = records_by_headers(file.read_into, start=cut_at, end=end)
         return DamagedSegment(damage, recovery.truncated_bytes, records, recovery.next_offset)
 
     def _unreadable_replay(self, folder: Place, start: LogStart) -> str | None:

@@ -117,7 +117,7 @@ def _kit(
     if engine == "spark" or (engine == "auto" and not is_quick and has_extra("spark")):
         return _kit_on_spark(work, options, now_ms, output)
     with progress(None) as told:
-        told.reads_here(work.read_bytes)
+        told.reads_in_driver(work.read_bytes)
         read = read_in_threads(at_once, told.has_read)
         kits = run_kit(options, work=work, read=read, made_ms=now_ms)
         return print_kit(kits, work, output, by=f"{at_once} threads of this process")

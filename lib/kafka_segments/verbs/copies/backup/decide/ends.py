@@ -116,7 +116,7 @@ def last_batches(ends: DataFrame, read: DataFrame, *, backup: str) -> Transform:
     return transform
 
 
-def told_moment(last: DataFrame, *, backup: str) -> Transform:
+def backup_moment(last: DataFrame, *, backup: str) -> Transform:
     """Tell when a backup was taken: at the youngest timestamp at the ends of its logs.
 
     1. One that is younger than the newest segment lies in the future, and does not count.

@@ -15,7 +15,7 @@ _FILE = ("path", "size_bytes", "mtime_ns")
 _LOG = ("topic", "partition")
 
 
-def known_reads(tables: Sequence[DataFrame], *, check_crc: bool) -> Transform:
+def earlier_reads_of(tables: Sequence[DataFrame], *, check_crc: bool) -> Transform:
     """Return what earlier runs read of the segments that have not changed since.
 
     1. A file is the same if its path, size and mtime are. Of several reads the last one counts.

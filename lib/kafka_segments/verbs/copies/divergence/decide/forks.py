@@ -9,7 +9,7 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     DifferenceKind,
     Divergence,
 )
-from kafka_segments.verbs.copies.divergence.decide.overlaps import Held, Island
+from kafka_segments.verbs.copies.divergence.decide.overlaps import Overlap, PiecesByCopy
 
 
 class Fork(NamedTuple):
@@ -25,15 +25,15 @@ class Fork(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """What copies hold around an island and behind it.
+    """What copies hold around an overlap and behind it.
 
     Attributes:
         ranges: the ranges of the log in which copies differ.
-        batches: those around the island, equal ones too.
+        batches: those around the overlap, equal ones too.
     """
 
     ranges: Sequence[Mapping[str, CopyPiece]]
-    batches: Held
+    batches: PiecesByCopy
 
     def of(self, name: str, offset: int) -> list[CopyPiece]:
         """Return what a copy holds from an offset on, batches and ranges."""
@@ -42,7 +42,7 @@ class Behind(NamedTuple):
         return [piece for piece in pieces if piece.base >= offset]
 
 
-def fork_at(copies: Sequence[Copy], island: Island, behind: Behind) -> Fork:
+def fork_at(copies: Sequence[Copy], overlap: Overlap, behind: Behind) -> Fork:
     """Return which copies are on which side of a fork.
 
     1. Copies whose batches at the fork have one leader epoch are one side. The side with the
@@ -52,20 +52,20 @@ def fork_at(copies: Sequence[Copy], island: Island, behind: Behind) -> Fork:
     3. A copy that ends before the fork would follow the newest leader, and is on that side. If it
        is itself the newest leader, as its checkpoint says, it is on no side.
     """
-    epochs = _first_epochs(island)
+    epochs = _first_epochs(overlap)
     newest = max(epochs.values())
     sides: dict[int, list[Copy]] = {epoch: [] for epoch in sorted(set(epochs.values()))}
     gone_on: list[str] = []
     rows: list[Divergence] = []
-    shared = _epoch_before(copies, island.base, behind.batches)
+    shared = _epoch_before(copies, overlap.base, behind.batches)
     end = max(copy.end for copy in copies)
     for copy in copies:
-        if copy.end > island.base:
+        if copy.end > overlap.base:
             epoch = epochs.get(copy.name)
-            sides[_likely(copy, island, epochs, behind) if epoch is None else epoch].append(copy)
+            sides[_likely(copy, overlap, epochs, behind) if epoch is None else epoch].append(copy)
             gone_on.append(copy.name)
-        elif copy.leads_from(island.base, newest):
-            rows.append(not_truncated(copy, newest, island.base, end, tuple(epochs)))
+        elif copy.leads_from(overlap.base, newest):
+            rows.append(not_truncated(copy, newest, overlap.base, end, tuple(epochs)))
         else:
             sides[newest].append(copy)
     named = {
@@ -78,10 +78,10 @@ def fork_at(copies: Sequence[Copy], island: Island, behind: Behind) -> Fork:
             right = named[newest]
             rows.append(
                 Divergence(
-                    DifferenceKind.FORK, True, island.base, end, wrong, right, shared, detail
+                    DifferenceKind.FORK, True, overlap.base, end, wrong, right, shared, detail
                 )
             )
-    return Fork(rows, [[_from(copy, island.base) for copy in side] for side in sides.values()])
+    return Fork(rows, [[_from(copy, overlap.base) for copy in side] for side in sides.values()])
 
 
 def not_truncated(
@@ -106,14 +106,14 @@ def forked_at(rows: Iterable[Divergence], one: str, other: str) -> int | None:
     return min(forks, default=None)
 
 
-def _first_epochs(island: Island) -> dict[str, int]:
+def _first_epochs(overlap: Overlap) -> dict[str, int]:
     """Return the epochs that a fork begins with, by the copies that hold its first batches.
 
     If these are all on one side, the other copies have lost theirs: their next batches count.
     """
-    first = {name: found[0] for name, found in island.held.items()}
+    first = {name: found[0] for name, found in overlap.held.items()}
     at_base = {
-        name: piece.first_epoch for name, piece in first.items() if piece.base == island.base
+        name: piece.first_epoch for name, piece in first.items() if piece.base == overlap.base
     }
     if len(set(at_base.values())) > 1:
         return at_base
@@ -124,17 +124,17 @@ def _from(copy: Copy, offset: int) -> Copy:
     return copy._replace(start=max(copy.start, offset))
 
 
-def _likely(copy: Copy, island: Island, epochs: Mapping[str, int], behind: Behind) -> int:
+def _likely(copy: Copy, overlap: Overlap, epochs: Mapping[str, int], behind: Behind) -> int:
     """Return the epoch of the side of a copy that lacks its batch at the fork."""
-    own = behind.of(copy.name, island.base)
+    own = behind.of(copy.name, overlap.base)
     held = {piece.content for piece in own}
     common: dict[int, int] = {}
     for name, epoch in epochs.items():
-        count = len(held & {piece.content for piece in behind.of(name, island.base)})
+        count = len(held & {piece.content for piece in behind.of(name, overlap.base)})
         common[epoch] = max(common.get(epoch, 0), count)
     if any(common.values()):
         return max(common, key=lambda epoch: (common[epoch], epoch))
-    told = _told_epoch(copy, island.base, own)
+    told = _told_epoch(copy, overlap.base, own)
     return max((epoch for epoch in common if epoch <= told), default=min(common))
 
 
@@ -148,7 +148,7 @@ def _told_epoch(copy: Copy, offset: int, behind: Sequence[CopyPiece]) -> int:
     return noted
 
 
-def _epoch_before(copies: Sequence[Copy], offset: int, batches: Held) -> int | None:
+def _epoch_before(copies: Sequence[Copy], offset: int, batches: PiecesByCopy) -> int | None:
     """Return the leader epoch of the last batch in front of an offset."""
     epochs = [
         piece.last_epoch for found in batches.values() for piece in found if piece.last < offset

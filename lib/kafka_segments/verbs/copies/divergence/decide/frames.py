@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import file_path
-from kafka_segments.engine.tables.bounded import plus
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.wire.names import FolderState
 from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind, Match

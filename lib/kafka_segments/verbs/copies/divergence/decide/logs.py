@@ -14,7 +14,7 @@ from kafka_segments.verbs.copies.divergence.decide.copy_reader import CopyReader
 from kafka_segments.verbs.copies.divergence.decide.differences import (
     Differences,
     Told,
-    untold_damages,
+    damages_without_overlap,
 )
 from kafka_segments.verbs.copies.divergence.decide.epochs import wrong_epochs
 from kafka_segments.verbs.copies.divergence.decide.forks import Behind, fork_at
@@ -22,7 +22,12 @@ from kafka_segments.verbs.copies.divergence.decide.keyed import Keys, Questions
 from kafka_segments.verbs.copies.divergence.decide.lost_keys import lost_keys
 from kafka_segments.verbs.copies.divergence.decide.lost_markers import lost_markers
 from kafka_segments.verbs.copies.divergence.decide.merging import merged, with_equal
-from kafka_segments.verbs.copies.divergence.decide.overlaps import Held, Island, islands, unequal
+from kafka_segments.verbs.copies.divergence.decide.overlaps import (
+    Overlap,
+    PiecesByCopy,
+    overlaps_of,
+    unequal,
+)
 
 
 def compare_log(
@@ -60,7 +65,7 @@ def compare_log(
     compaction = Compaction(copies, keys)
     log = _Log(compaction, load, told, questions)
     found = [*_starts(copies), *_compared(copies, ranges, log)]
-    found += untold_damages(copies, told)
+    found += damages_without_overlap(copies, told)
     found += wrong_epochs(copies, found, compaction)
     found += lost_markers(copies, questions, load, keys)
     if check_keys or compaction.is_inferred:
@@ -81,11 +86,11 @@ def _compared(
     copies: Sequence[Copy], ranges: Sequence[Mapping[str, CopyPiece]], log: _Log
 ) -> Iterator[Divergence]:
     differences = Differences(copies, log.compaction, log.load, log.told, log.questions)
-    for island in _batch_islands(copies, ranges, log.load, differences):
-        if not differences.is_fork(island):
-            yield from differences.of(island)
+    for overlap in _batch_overlaps(copies, ranges, log.load, differences):
+        if not differences.is_fork(overlap):
+            yield from differences.of(overlap)
             continue
-        fork = fork_at(copies, island, Behind(ranges, differences.batches))
+        fork = fork_at(copies, overlap, Behind(ranges, differences.batches))
         yield from fork.rows
         for side in fork.sides:
             yield from _compared(side, _unequal_ranges(side, ranges), log)
@@ -124,33 +129,33 @@ def _starts(copies: Sequence[Copy]) -> Iterator[Divergence]:
             )
 
 
-def _batch_islands(
+def _batch_overlaps(
     copies: Sequence[Copy],
     ranges: Sequence[Mapping[str, CopyPiece]],
     load: CopyReader,
     differences: "Differences",
-) -> Iterator[Island]:
-    """Yield islands of ranges where digests are enough, else islands of their batches."""
+) -> Iterator[Overlap]:
+    """Yield overlaps of ranges where digests are enough, else overlaps of their batches."""
     starts = {copy.name: copy.start for copy in copies}
     cuts = {offset for copy in copies for offset in _cuts(copy)}
-    held: Held = {copy.name: [] for copy in copies}
+    held: PiecesByCopy = {copy.name: [] for copy in copies}
     for found in ranges:
         for name, piece in found.items():
             if piece.last >= starts[name]:
                 held[name].append(piece)
-    for island in islands(held):
-        is_cut = any(island.base < offset <= island.last for offset in cuts)
-        if len(island.variants) == 1 and not is_cut:
-            yield island
+    for overlap in overlaps_of(held):
+        is_cut = any(overlap.base < offset <= overlap.last for offset in cuts)
+        if len(overlap.variants) == 1 and not is_cut:
+            yield overlap
             continue
-        batches: Held = {name: [] for name in held}
-        for name, pieces in island.held.items():
+        batches: PiecesByCopy = {name: [] for name in held}
+        for name, pieces in overlap.held.items():
             for piece in pieces:
                 batches[name] += [
                     batch for batch in load.batches(name, piece) if batch.last >= starts[name]
                 ]
         differences.note_batches(batches)
-        yield from islands(unequal(batches, copies))
+        yield from overlaps_of(unequal(batches, copies))
 
 
 def _cuts(copy: Copy) -> Iterator[int]:

@@ -11,38 +11,40 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     DifferenceKind,
     Divergence,
 )
-from kafka_segments.verbs.copies.divergence.decide.overlaps import Held, Island
+from kafka_segments.verbs.copies.divergence.decide.overlaps import Overlap, PiecesByCopy
 
 
-def is_one_batch(island: Island) -> bool:
+def is_one_batch(overlap: Overlap) -> bool:
     """Tell whether magic, size and checksum are the same: they cover neither offset nor epoch."""
-    pieces = [piece for found in island.held.values() for piece in found]
-    is_single = len(pieces) == len(island.held)
+    pieces = [piece for found in overlap.held.values() for piece in found]
+    is_single = len(pieces) == len(overlap.held)
     return is_single and len({piece.stored for piece in pieces}) == 1
 
 
-def is_moved(island: Island) -> bool:
+def is_moved(overlap: Overlap) -> bool:
     """Tell whether the batch has other offsets in some copies."""
-    return len({(found[0].base, found[0].last) for found in island.held.values()}) > 1
+    return len({(found[0].base, found[0].last) for found in overlap.held.values()}) > 1
 
 
-def outvoted(island: Island) -> tuple[str, ...]:
+def outvoted(overlap: Overlap) -> tuple[str, ...]:
     """Return the copies that differ from the majority; empty: there is no majority."""
-    most = max(island.variants.values(), key=len)
-    if 2 * len(most) <= len(island.held):
+    most = max(overlap.variants.values(), key=len)
+    if 2 * len(most) <= len(overlap.held):
         return ()
-    return tuple(name for name in island.held if name not in most)
+    return tuple(name for name in overlap.held if name not in most)
 
 
-def wrong_epochs(island: Island, copies: Sequence[Copy], batches: Held) -> tuple[str, ...]:
+def wrong_epochs(
+    overlap: Overlap, copies: Sequence[Copy], batches: PiecesByCopy
+) -> tuple[str, ...]:
     """Return the copies in which the batch has a wrong leader epoch; empty: not known which.
 
     Args:
-        island: where it lies.
+        overlap: where it lies.
         copies: those of one side of a fork, or all.
-        batches: those around the island, equal ones too.
+        batches: those around the overlap, equal ones too.
     """
-    by_name = {name: found[0] for name, found in island.held.items()}
+    by_name = {name: found[0] for name, found in overlap.held.items()}
     named = {copy.name: copy for copy in copies}
     wrong = (
         tuple(name for name, piece in by_name.items() if _contradicts(named[name], piece))
@@ -51,20 +53,20 @@ def wrong_epochs(island: Island, copies: Sequence[Copy], batches: Held) -> tuple
             for name, piece in by_name.items()
             if _is_out_of_order(piece, batches.get(name, []))
         )
-        or tuple(name for name in outvoted(island) if _is_unheard_of(by_name[name], copies))
+        or tuple(name for name in outvoted(overlap) if _is_unheard_of(by_name[name], copies))
     )
     return wrong if len(wrong) < len(by_name) else ()
 
 
-def header_rot(island: Island, wrong: tuple[str, ...], detail: str) -> Divergence:
+def header_rot(overlap: Overlap, wrong: tuple[str, ...], detail: str) -> Divergence:
     """Return the row that says so; ``wrong``: the copies, empty: not known which."""
-    right = tuple(name for name in island.held if name not in wrong)
-    copies = wrong or tuple(island.held)
+    right = tuple(name for name in overlap.held if name not in wrong)
+    copies = wrong or tuple(overlap.held)
     return Divergence(
         DifferenceKind.ROT,
         True,
-        island.base,
-        island.last + 1,
+        overlap.base,
+        overlap.last + 1,
         copies,
         right if wrong else (),
         detail=detail,

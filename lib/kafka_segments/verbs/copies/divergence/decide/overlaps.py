@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy, CopyPiece
 
-Held = dict[str, list[CopyPiece]]
+PiecesByCopy = dict[str, list[CopyPiece]]
 """The pieces of each copy, in order."""
 
 
-class Island(NamedTuple):
+class Overlap(NamedTuple):
     """Offsets ``base`` to ``last``, and what each copy holds there; no piece reaches further."""
 
     base: int
     last: int
-    held: Held
+    held: PiecesByCopy
 
     @property
     def variants(self) -> dict[tuple[object, ...], list[str]]:
@@ -25,31 +25,31 @@ class Island(NamedTuple):
         return found
 
 
-def islands(held: Mapping[str, Iterable[CopyPiece]]) -> Iterator[Island]:
+def overlaps_of(held: Mapping[str, Iterable[CopyPiece]]) -> Iterator[Overlap]:
     """Yield the groups of pieces whose offsets overlap, ascending."""
     pieces = sorted(
         ((piece.base, piece.last, name, piece) for name, found in held.items() for piece in found),
         key=lambda one: one[:3],
     )
     base = last = 0
-    here: Held = {}
+    here: PiecesByCopy = {}
     for piece_base, piece_last, name, piece in pieces:
         if here and piece_base > last:
-            yield Island(base, last, _in_order(here, held))
+            yield Overlap(base, last, _in_order(here, held))
             here = {}
         if not here:
             base, last = piece_base, piece_last
         last = max(last, piece_last)
         here.setdefault(name, []).append(piece)
     if here:
-        yield Island(base, last, _in_order(here, held))
+        yield Overlap(base, last, _in_order(here, held))
 
 
-def _in_order(here: Held, held: Mapping[str, object]) -> Held:
+def _in_order(here: PiecesByCopy, held: Mapping[str, object]) -> PiecesByCopy:
     return {name: here[name] for name in held if name in here}
 
 
-def unequal(held: Mapping[str, Sequence[CopyPiece]], copies: Sequence[Copy]) -> Held:
+def unequal(held: Mapping[str, Sequence[CopyPiece]], copies: Sequence[Copy]) -> PiecesByCopy:
     """Leave out the pieces that every copy holds, unless its log starts behind them."""
     holders: dict[object, int] = {}
     for found in held.values():

@@ -16,7 +16,7 @@ from kafka_segments.verbs.copies.divergence.batch_facts import BatchFactsReader
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy, CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from kafka_segments.verbs.copies.divergence.decide.overlaps import Held
+from kafka_segments.verbs.copies.divergence.decide.overlaps import PiecesByCopy
 from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
     Candidate,
     PartitionCopies,
@@ -96,8 +96,8 @@ def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece
 
 def _batches(
     copies: Sequence[Copy], ranges: Sequence[dict[str, CopyPiece]], files: CopyFiles
-) -> Held:
-    held: Held = {copy.name: [] for copy in copies}
+) -> PiecesByCopy:
+    held: PiecesByCopy = {copy.name: [] for copy in copies}
     for found in ranges:
         for name, piece in found.items():
             held[name] += files.batches(name, piece)

@@ -28,7 +28,7 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
     of_offset_syncs,
     pair_with_mirrors,
 )
-from kafka_segments.verbs.copies.divergence.mirror.decide.untold import untold_mirrors
+from kafka_segments.verbs.copies.divergence.mirror.decide.unknown_mirrors import unknown_mirrors
 from kafka_segments.verbs.copies.divergence.mirror.mirrored_records import LogSegments
 from kafka_segments.verbs.copies.divergence.mirror.tasks import compare_mirrors
 from kafka_segments.verbs.copies.divergence.read_copies import load_of, refuse_missing, tell_links
@@ -120,7 +120,7 @@ def _tell_untold(history: MetadataHistory, logs: DataFrame, options: MirrorOptio
     if history.named is None:
         return
     found = history.named.transform(with_logs_at_hand(by_broker(logs)))
-    untold = found.transform(untold_mirrors(logs, options.source, options.prefix))
+    untold = found.transform(unknown_mirrors(logs, options.source, options.prefix))
     names = [f"{topic}-{number}" for topic, number in untold.orderBy(*LOG).collect()]
     if names:
         tell_not_known(

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import plus
 from kafka_segments.engine.tables.keys import LOG_KEYS
+from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.kafka.wire.names import METADATA_TOPIC

@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import lies_below
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.verbs.find.internals.metadata_image import ENTRIES, TOPIC
 

@@ -118,7 +118,7 @@ def _tier(
     )
     from kafka_segments.verbs.find.internals.tier.run import (  # noqa: PLC0415
         TierOptions,
-        known_gaps,
+        offsets_not_copied,
         partitions_of_topic,
         run_tier,
         write_rebuilt,
@@ -145,7 +145,7 @@ def _tier(
                 write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
             findings = print_rebuilt(found.objects, segments, output) + print_unseen(found)
         elif not_copied:
-            findings = print_gaps(known_gaps(found), output) + print_unseen(found)
+            findings = print_gaps(offsets_not_copied(found), output) + print_unseen(found)
         else:
             findings = print_tier(found, output) + print_unseen(found)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE

@@ -151,7 +151,7 @@ def run_tier(
     return Tier(rows, gaps, unclaimed, unseen)
 
 
-def known_gaps(tier: Tier) -> DataFrame:
+def offsets_not_copied(tier: Tier) -> DataFrame:
     """Return the ranges of offsets of local logs that no copy has.
 
     Raises:

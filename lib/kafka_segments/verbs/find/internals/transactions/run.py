@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.driver_rows import with_values
 from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.engine.frames.rows_here import with_values
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     LOGS,
@@ -19,7 +19,7 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.cluster_names import lines_of_clusters
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.findings import is_finding
-from kafka_segments.engine.tables.first_look_only import refuse_looked_at
+from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.known_replicas import (
     known_replicas,
@@ -41,9 +41,9 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     decide_transactions,
     with_cleanup_policy,
     with_first_times,
-    with_held_bytes,
     with_log_doubts,
     with_producers,
+    with_waiting_bytes,
 )
 from kafka_segments.verbs.find.search.decide.logs import open_transactions
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
@@ -74,7 +74,7 @@ def run_transactions(
 
     Raises:
         UsageError: the tables have no records of the transaction coordinator.
-        LookedAtError: a segment is known by a first look alone.
+        FirstLookOnlyError: a segment is known by a first look alone.
     """
     warehouse = Warehouse(spark, options.warehouse)
     records = warehouse.read(INTERNAL_RECORDS)
@@ -88,13 +88,13 @@ def run_transactions(
     doubt = F.col("doubt").alias("log_doubt")
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset", doubt)
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
-    refuse_looked_at(segments, "which transactions are open")
+    refuse_first_looks(segments, "which transactions are open")
     asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
     opened = (
         find_first_records(asked)
         .transform(with_first_times)
         .transform(with_producers(segments))
-        .transform(with_held_bytes(segments))
+        .transform(with_waiting_bytes(segments))
         .transform(_with_cleanup_policy(warehouse))
     )
     damaged = segments.where(is_finding()).select(*LOG_KEYS, F.col("path").alias("damaged"))

@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, with_doubt
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (

@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.as_of import last_at_or_below, last_of_each_at_or_below
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 
 KAFKA, TRUE, BOTH = "kafka", "true", "both"
 _TRUE_IN_CUT_SEGMENT = "true, in the segment cut by the log start offset"

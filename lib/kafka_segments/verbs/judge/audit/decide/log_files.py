@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, CorruptTextError
-from kafka_segments.kafka.broker_rules.start_beside import (
+from kafka_segments.kafka.broker_rules.start_epochs import (
     LogAtStart,
     SnapshotFate,
     epochs_behind,

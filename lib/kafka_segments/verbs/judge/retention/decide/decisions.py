@@ -3,11 +3,11 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.engine.tables.timestamps import guess_unit
-from kafka_segments.engine.tables.windows import older, up_to_here, whole_log_in_order
+from kafka_segments.engine.tables.windows import older, up_to_current_row, whole_log_in_order
 from kafka_segments.verbs.judge.retention.decide import reasons
 from kafka_segments.verbs.judge.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
@@ -148,7 +148,7 @@ def _blame() -> dict[str, Column]:
         ),
     )
     bytes_ = F.when(F.col("_waits"), F.col("size_bytes"))
-    so_far = F.sum(bytes_).over(up_to_here(LOG_KEYS))
+    so_far = F.sum(bytes_).over(up_to_current_row(LOG_KEYS))
     waiting = F.sum(bytes_).over(whole_log_in_order(LOG_KEYS)) - F.coalesce(so_far, F.lit(0))
     return {
         "_last": F.max(kept).over(older(LOG_KEYS)),

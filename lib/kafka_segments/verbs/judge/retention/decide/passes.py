@@ -3,9 +3,14 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.windows import in_order, older, up_to_here, whole_log_in_order
+from kafka_segments.engine.tables.long_arithmetic import minus
+from kafka_segments.engine.tables.windows import (
+    in_order,
+    older,
+    up_to_current_row,
+    whole_log_in_order,
+)
 from kafka_segments.verbs.judge.retention.decide.other_rules import with_other_rules
 from kafka_segments.verbs.judge.retention.decide.rules import (
     LOG_START_OFFSET,
@@ -25,7 +30,7 @@ def with_neighbours(segments: DataFrame) -> DataFrame:
         segments), time_beside (the greatest record timestamp of the next segment that there is,
         else of the one before, else of the log; null: none).
     """
-    so_far, whole = up_to_here(LOG_KEYS), whole_log_in_order(LOG_KEYS)
+    so_far, whole = up_to_current_row(LOG_KEYS), whole_log_in_order(LOG_KEYS)
     size = F.col("size_bytes")
     record = F.when(F.col("max_timestamp_ms") >= 0, F.col("max_timestamp_ms"))
     return segments.withColumns(

@@ -7,8 +7,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.verbs.judge.retention.decide.other_rules import words_over_all
 from kafka_segments.verbs.judge.retention.decide.passes import mark_deleted, with_neighbours
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules

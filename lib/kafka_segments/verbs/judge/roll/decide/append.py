@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import plus
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.long_arithmetic import plus
 
 _INTERVAL_IN_FINGERPRINT = r"/([0-9]+)/[0-9]+/(?:full|headers|index)/"
 """Of ``segments.fingerprint``: ``fingerprint_around`` of a build's options writes it."""

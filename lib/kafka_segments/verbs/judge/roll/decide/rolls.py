@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.verbs.judge.retention.decide.other_rules import roll_words, with_other_rules
 from kafka_segments.verbs.judge.roll.decide.rules import (
     CREATED,

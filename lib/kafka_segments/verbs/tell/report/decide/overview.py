@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import minus
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.engine.tables.written import is_by_mtime
+from kafka_segments.engine.tables.long_arithmetic import minus
+from kafka_segments.engine.tables.written_times import is_by_mtime
 
 YEAR_10000_MS = 253_402_300_800_000
 KAFKA_0_8_MS = 1_325_376_000_000

@@ -240,7 +240,7 @@ def _row(
     )
 
 
-def unread_told(unread_bytes: int) -> str:
+def unread_text(unread_bytes: int) -> str:
     """Return in words what was not read of segments that a start reads."""
     return (
         f"not looked at: {unread_bytes:,} bytes of segments that the start recovers or, for the"
@@ -252,7 +252,7 @@ def unread_told(unread_bytes: int) -> str:
 def _of_start(one: DirFacts) -> dict[str, Any]:
     """Return the columns that say whether the node starts, and what goes."""
     start = one.start
-    unread_here = [unread_told(one.unread_bytes)] if one.unread_bytes else []
+    unread_here = [unread_text(one.unread_bytes)] if one.unread_bytes else []
     if start is None:
         unknown = [f"{one.log_dir}: {problem}" for problem in one.problems] or [
             "tables do not have a log directory's small files: give --source"

@@ -22,7 +22,7 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     Divergence,
 )
 from kafka_segments.verbs.copies.divergence.decide.forks import forked_at
-from kafka_segments.verbs.copies.divergence.decide.overlaps import Held
+from kafka_segments.verbs.copies.divergence.decide.overlaps import PiecesByCopy
 from kafka_segments.verbs.copies.divergence.decide.spans import Spans
 from kafka_segments.verbs.copies.divergence.decide.transactions import (
     ClientBatch,
@@ -121,7 +121,7 @@ class PartitionCopies(NamedTuple):
     """
 
     copies: Mapping[int, Copy]
-    held: Held
+    held: PiecesByCopy
     rows: Sequence[Divergence]
 
 

@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from kafka_segments.engine.tables.bounded import minus, plus
 from kafka_segments.engine.tables.cluster_names import lines_of_clusters
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import minus, plus
 from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of

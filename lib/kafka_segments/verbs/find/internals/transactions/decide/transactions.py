@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.bounded import LEAST, minus, plus
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import LEAST, minus, plus
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, of_answering_replica
 from kafka_segments.kafka.messages.messages import TRANSACTIONS
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
@@ -144,7 +144,7 @@ def with_producers(segments: DataFrame) -> Transform:
     return transform
 
 
-def with_held_bytes(segments: DataFrame) -> Transform:
+def with_waiting_bytes(segments: DataFrame) -> Transform:
     """Add to open transactions how much of the log waits for their end.
 
     1. Readers of committed records wait before the transaction's first batch.

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.broker_rules.foreign_files import told_of
+from kafka_segments.kafka.broker_rules.foreign_files import foreign_text
 
 _MOST_FOLDERS = 64
 
 
-def what_lies_there(source: str) -> str | None:
+def foreign_files_below(source: str) -> str | None:
     """Say what the files below a source are, by their names; None: nobody knows them."""
-    return told_of(_names(source))
+    return foreign_text(_names(source))
 
 
 def _names(source: str) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.choose import few_rows
-from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
-from kafka_segments.engine.frames.rows_here import (
+from kafka_segments.engine.frames.driver_rows import (
     as_arrow,
     as_dicts,
     by_keys,
@@ -18,6 +17,7 @@ from kafka_segments.engine.frames.rows_here import (
     where_set,
     with_values,
 )
+from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
 
 ROWS = [
     ("b", 1, 7, ("x", [1, 2])),

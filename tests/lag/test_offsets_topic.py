@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 
 from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
-from kafka_segments.verbs.find.lag.offsets_there import refuse_without_offsets
+from kafka_segments.verbs.find.lag.offsets_topic import refuse_without_offsets
 
 OFFSETS = "__consumer_offsets"
 

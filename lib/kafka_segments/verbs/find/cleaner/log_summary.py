@@ -10,7 +10,7 @@ from kafka_segments.verbs.find.cleaner.decide import LogKey, LogStand, Policy
 _MAX_INT64 = 2**63 - 1
 
 
-def log_in_words(key: LogKey, one: LogStand) -> Iterator[str]:
+def log_summary(key: LogKey, one: LogStand) -> Iterator[str]:
     """Yield lines about a log: where it stands, why, and what that follows from."""
     uri, folder = key
     yield f"{folder} in {uri}: {one.stand.value}"

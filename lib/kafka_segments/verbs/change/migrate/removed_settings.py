@@ -6,7 +6,7 @@ from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.kafka.wire.kafka_configs import GONE_KEYS, GoneSetting
 
 
-def gone_in_metadata(configs: TopicConfigs) -> Iterator[GoneSetting]:
+def removed_in_metadata(configs: TopicConfigs) -> Iterator[GoneSetting]:
     """Yield what the metadata sets of ``GONE_KEYS`` for topics and brokers that no file names."""
     for held in configs.held:
         for config in held.configs:

@@ -15,7 +15,7 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
 )
 
 
-def untold_mirrors(logs: DataFrame, source: Collection[str], prefix: str) -> Transform:
+def unknown_mirrors(logs: DataFrame, source: Collection[str], prefix: str) -> Transform:
     """Name the logs of the source of which it is not known whether they are mirrored.
 
     1. A log and its mirror are there if one of the replicas that the metadata has in sync is at
@@ -63,7 +63,7 @@ def _name() -> Column:
 
 
 def _sides_of_clusters(side: Column) -> Transform:
-    """Say which clusters have a metadata log on which side; see rule 3 of ``untold_mirrors``."""
+    """Say which clusters have a metadata log on which side; see rule 3 of ``unknown_mirrors``."""
 
     def transform(logs: DataFrame) -> DataFrame:
         metadata = logs.where(F.col("topic") == METADATA_TOPIC)
