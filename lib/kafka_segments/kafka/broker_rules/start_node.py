@@ -122,18 +122,19 @@ def _with_costs(facts: NodeFacts, finding: StartFinding) -> StartFinding:
     costs = [log.lost() for log in logs]
     return finding._replace(
         size_bytes=sum(size for size, _, _ in costs),
-        offsets=_total(offsets for _, offsets, _ in costs),
-        records=_total(records for _, _, records in costs),
+        offsets=sum_or_none(offsets for _, offsets, _ in costs),
+        records=sum_or_none(records for _, _, records in costs),
     )
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
-    known = 0
+def sum_or_none(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None: one of them is not known."""
+    found = 0
     for count in counts:
         if count is None:
             return None
-        known += count
-    return known
+        found += count
+    return found
 
 
 def _first_files(node: Node) -> Iterator[StartFinding]:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import FileChangedError
+from kafka_segments.kafka.broker_rules.start_node import sum_or_none
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.batches import Bytes
 from kafka_segments.kafka.wire.crc import crc32c
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.verbs.change.recovery.decide.cuts import total
 
 _WINDOW_BYTES = 4 * 1024 * 1024
 _MOST_BATCH_BYTES = 256 * 1024 * 1024
@@ -85,7 +85,7 @@ def records_by_headers(
         position += layout.LOG_OVERHEAD + length
     if not claims:
         return None
-    return total(_believed(*pair) for pair in zip_longest(claims, claims[1:]))
+    return sum_or_none(_believed(*pair) for pair in zip_longest(claims, claims[1:]))
 
 
 class _Claim(NamedTuple):

@@ -133,12 +133,12 @@ def to_unrecognized(*, run_id: str) -> Transform:
     return transform
 
 
-def newly_found(table: Table, before: DataFrame, *, besides: str = "run_id") -> Transform:
-    """Keep the rows of a table that differ from all ``before`` in any column but ``besides``."""
+def newly_found(table: Table, before: DataFrame) -> Transform:
+    """Keep the rows of a table that differ from all ``before`` in any column but run_id."""
 
     def transform(found: DataFrame) -> DataFrame:
         names = table.schema.fieldNames()
-        compared = F.xxhash64(*(name for name in names if name != besides))
+        compared = F.xxhash64(*(name for name in names if name != "run_id"))
         known = before.select(compared.alias("_row"))
         return found.withColumn("_row", compared).join(known, "_row", how="left_anti")
 

@@ -16,21 +16,22 @@ _STEPS_MONTHS = (
     *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)),
 )
 _MONTH_MS = 30 * _DAY
+_MOST = 7
 
 
-def time_marks(from_ms: int, to_ms: int, *, most: int = 7) -> list[tuple[int, str]]:
-    """Return moments between two others, each with its text, at most ``most``.
+def time_marks(from_ms: int, to_ms: int) -> list[tuple[int, str]]:
+    """Return moments between two others, each with its text, seven at most.
 
     Both lie from 1970 to the end of the year 9999.
     """
     span_ms = to_ms - from_ms
     for step_ms in _STEPS_MS:
-        if span_ms <= step_ms * most:
+        if span_ms <= step_ms * _MOST:
             first = -(-from_ms // step_ms)
             moments = [at * step_ms for at in range(first, to_ms // step_ms + 1)]
-            return [(at, _text(at, step_ms)) for at in moments[:most]]
-    fits = (months for months in _STEPS_MONTHS if span_ms <= months * _MONTH_MS * most)
-    return _by_months(from_ms, to_ms, next(fits, _STEPS_MONTHS[-1]))[:most]
+            return [(at, _text(at, step_ms)) for at in moments[:_MOST]]
+    fits = (months for months in _STEPS_MONTHS if span_ms <= months * _MONTH_MS * _MOST)
+    return _by_months(from_ms, to_ms, next(fits, _STEPS_MONTHS[-1]))[:_MOST]
 
 
 def _by_months(from_ms: int, to_ms: int, months: int) -> list[tuple[int, str]]:

@@ -10,9 +10,10 @@
 Source: LogLoader.recoverLog (4.3.1).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from kafka_segments.kafka.broker_rules.start_node import sum_or_none
 from kafka_segments.kafka.broker_rules.startup import lost_by_a_cut
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
@@ -88,7 +89,7 @@ def decide_findings(
         if is_cut(found) and base in start.unflushed:
             lost = lost_by_a_cut(start.plan, base)
         gone.update(lost)
-        going = Lost(start.bytes_of(lost), len(lost), total(map(records.get, lost)))
+        going = Lost(start.bytes_of(lost), len(lost), sum_or_none(map(records.get, lost)))
         log = start.log
         findings.append(finding_of(log.topic, log.partition, log.folder, base, found, going))
     unflushed = tuple(base for base in start.unflushed if base not in gone)
@@ -109,7 +110,7 @@ def finding_of(
         consequence,
         found.damage.position,
         cut.size_bytes + lost.size_bytes,
-        total([cut.records, lost.records]),
+        sum_or_none([cut.records, lost.records]),
         lost.segments,
         found.damage.message,
         found.next_offset,
@@ -119,16 +120,6 @@ def finding_of(
 def is_cut(found: DamagedSegment) -> bool:
     """Tell whether a start cuts a segment."""
     return _consequence(found) == "cut" and found.cut_bytes > 0
-
-
-def total(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of counts; None: one of them is not known."""
-    known = 0
-    for count in counts:
-        if count is None:
-            return None
-        known += count
-    return known
 
 
 def _consequence(found: DamagedSegment) -> str:

@@ -7,9 +7,9 @@ from kafka_segments.console.grouping import alike, counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_text, size_text
 from kafka_segments.kafka.broker_rules.start_effects import Effect
+from kafka_segments.kafka.broker_rules.start_node import sum_or_none
 from kafka_segments.kafka.broker_rules.start_rules import RULES, StartFinding
 from kafka_segments.kafka.wire.names import parse_partition_folder, parse_segment_name
-from kafka_segments.verbs.change.recovery.decide.cuts import total
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirFacts, told
 from kafka_segments.verbs.change.recovery.forecast.run import Forecast
 from kafka_segments.verbs.change.recovery.forecast.run_start import NodeOfDirs
@@ -59,10 +59,10 @@ def _cost(findings: Sequence[StartFinding]) -> str:
     """Return in words what findings cost together."""
     if findings[0].effect in (Effect.ENDS, Effect.NOT_KNOWN):
         return ""
-    size = total(finding.size_bytes for finding in findings)
+    size = sum_or_none(finding.size_bytes for finding in findings)
     told_size = "not known" if size is None else size_text(size)
-    records = _in_words(total(finding.records for finding in findings))
-    offsets = _in_words(total(finding.offsets for finding in findings))
+    records = _in_words(sum_or_none(finding.records for finding in findings))
+    offsets = _in_words(sum_or_none(finding.offsets for finding in findings))
     together = "" if len(findings) == 1 else "together "
     return f"; {together}{told_size}, offsets {offsets}, records {records}"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableObjectError
 from kafka_segments.files.storage.files import Place, first_line, open_segment, place, read_whole
+from kafka_segments.kafka.broker_rules.start_node import sum_or_none
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
@@ -19,7 +20,6 @@ from kafka_segments.verbs.change.recovery.decide.cuts import (
     DamagedSegment,
     Finding,
     decide_findings,
-    total,
 )
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.kits import work_with_kit
@@ -91,7 +91,7 @@ class Surveyor:
                 records[base] = recovery.record_count
                 if recovery.damage is not None:
                     damaged[base] = self._damaged(folder, start, base, recovery)
-                    records[base] = total([recovery.record_count, damaged[base].cut_records])
+                    records[base] = sum_or_none([recovery.record_count, damaged[base].cut_records])
             density = self._density(folder, start)
             if reads_replayed:
                 problem = self._unreadable_replay(folder, start)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
+from kafka_segments.kafka.broker_rules.start_node import NodeStart, sum_or_none
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 from kafka_segments.kafka.wire.names import FolderState
-from kafka_segments.verbs.change.recovery.decide.cuts import Finding, total
+from kafka_segments.verbs.change.recovery.decide.cuts import Finding
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.times import (
     Costs,
@@ -213,21 +213,23 @@ def _row(
         recovered_segments=sum(work.recovered_segments for work in works),
         recovered_bytes=sum(work.recovered_bytes for work in works),
         recovered_batches=round(sum(work.recovered_batches for work in works)),
-        replayed_bytes=total(replayed),
+        replayed_bytes=sum_or_none(replayed),
         logs_without_recovery_point=sum(
             log.recovery_point is None and not log.is_metadata for log in one.logs
         ),
-        missing_indexes=total(log.missing_indexes for log in one.logs),
-        logs_without_snapshot=total(None if size is None else bool(size) for size in replayed),
-        full_indexes=total(log.full_indexes for log in one.logs),
-        left_over_files=total(log.left_over_files for log in one.logs),
+        missing_indexes=sum_or_none(log.missing_indexes for log in one.logs),
+        logs_without_snapshot=sum_or_none(
+            None if size is None else bool(size) for size in replayed
+        ),
+        full_indexes=sum_or_none(log.full_indexes for log in one.logs),
+        left_over_files=sum_or_none(log.left_over_files for log in one.logs),
         delete_logs=states.count(FolderState.DELETE) if knows_files else None,
         stray_logs=states.count(FolderState.STRAY) if knows_files else None,
         future_logs=states.count(FolderState.FUTURE),
         split_segments=sum(finding.consequence == "split" for finding in findings),
         refused_segments=sum(finding.consequence == "refused" for finding in findings),
         lost_bytes=sum(finding.lost_bytes for finding in findings),
-        lost_records=total(finding.lost_records for finding in findings),
+        lost_records=sum_or_none(finding.lost_records for finding in findings),
         lost_segments=sum(finding.lost_segments for finding in findings),
         seconds=round(seconds, 3),
         least_seconds=round(seconds * (1 - costs.error), 3),
