@@ -219,6 +219,8 @@ def test_decisions_are_kept_where_that_is_asked_for(
         (lambda opened: opened.retention(now=datetime(2026, 1, 1)), "has no zone"),
         (lambda opened: opened.retention(kafka_version="x"), "a release such as 4.3"),
         (lambda opened: opened.retention(conf="/nowhere"), "No such file"),
+        (lambda opened: opened.retention(topics="txn", save=True), "leave topics out"),
+        (lambda opened: opened.retention(topics=["tnx"]), "no segments of topic tnx"),
         (lambda opened: opened.retention_what_if({}), "what_if needs a key and a value"),
         (lambda opened: opened.explain("orders"), "topic-partition expected, such as orders-0"),
         (lambda opened: opened.roll(rule="x"), "rule x: one of first-batch"),

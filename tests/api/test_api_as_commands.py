@@ -74,6 +74,10 @@ def _rows(printed: str) -> list[dict[str, Any]]:
             *("retention", (*KEPT, "--kafka-version", "3.9", "--dry-run")),
         ),
         (
+            lambda opened: opened.retention(now=NOW, settings=SETTINGS, topics="txn"),
+            *("retention --topic txn", KEPT),
+        ),
+        (
             lambda opened: opened.explain("txn-0", now=NOW_MS, settings=SETTINGS),
             *("retention explain txn-0", KEPT),
         ),
@@ -111,7 +115,16 @@ def _rows(printed: str) -> list[dict[str, Any]]:
             marks=pytest.mark.long,
         ),
     ],
-    ids=["retention", "explain", "retention what-if", "roll", "cuts", "search", "latency"],
+    ids=[
+        "retention",
+        "retention of a topic",
+        "explain",
+        "retention what-if",
+        "roll",
+        "cuts",
+        "search",
+        "latency",
+    ],
 )
 def test_what_tables_of_segments_answer(
     spark: SparkSession,

@@ -46,8 +46,11 @@ WRITES = (
     ["build", "--source", ".", "--warehouse", "wh", "--set-aside"],
     ["compact", "--source", ".", "--warehouse", "wh", "--set-aside"],
     ["divergence", "repair", "--copy", "a=.", "--copy", "b=.", "--out"],
+    ["internals", "tier", "--source", ".", "--warehouse", "wh", "--rebuild"],
+    ["migrate", "plan", "--source", ".", "--warehouse", "wh", "--stage-dir"],
     ["recovery", "kit", "--source", ".", "--out"],
     ["report", "--warehouse", "wh", "--out"],
+    ["retention", "apply", "--warehouse", "wh", "--plan", "p", "--set-aside"],
     ["validate", "--warehouse", "wh", "--docs-dir"],
 )
 NEEDS_SOURCES = (["build"], ["audit"], ["forensics"], ["migrate", "plan"])
@@ -381,7 +384,7 @@ def test_a_result_that_could_not_be_written_is_refused_first(
 ) -> None:
     option, file = arguments[-1], tmp_path / "file"
     file.write_bytes(b"")
-    is_page = option == "--out" and arguments[0] == "report"
+    is_page = option == "--rebuild" or arguments[0] == "report"
 
     in_place = tmp_path if is_page else file
     there, needed = ("folder", "file") if is_page else ("file", "folder")

@@ -11,6 +11,7 @@ from kafka_segments.api.arguments import (
     Scalar,
     clock_or,
     grid,
+    names,
     optional_ms,
     pairs,
     path,
@@ -18,6 +19,7 @@ from kafka_segments.api.arguments import (
 )
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
+from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.settings import CutConfig, RetentionConfig
 from kafka_segments.verbs.judge.retention.command_options import log_of, retention_options
@@ -41,6 +43,7 @@ class OpenDecisions(OpenTables):
         server_properties: FilePath | None = None,
         remote_offsets: FilePath | None = None,
         kafka_version: str = DEFAULT,
+        topics: str | Sequence[str] = (),
         save: bool = False,
     ) -> DataFrame:
         """Decide for every segment what retention does with it now, and why.
@@ -53,17 +56,20 @@ class OpenDecisions(OpenTables):
             server_properties: the brokers' file, for the topics' defaults.
             remote_offsets: a file that `kafka-get-offsets --time latest-tiered` printed.
             kafka_version: the release whose rules hold, 0.8 and later.
-            save: append the rows to table ``retention_decisions``.
+            topics: of these alone; by default of all.
+            save: append the rows to table ``retention_decisions``, which has those of all topics.
 
         Returns:
             the columns of table ``retention_decisions``.
 
         Raises:
             UsageError: a file cannot be read, a setting or the release is not known, or the
-                warehouse has no segments.
+                warehouse has no segments, or none of one of ``topics``; ``topics`` with ``save``.
         """
+        if topics and save:
+            raise UsageError("save=True keeps the decisions for all topics: leave topics out")
         given = GivenSettings(settings, conf, topic_configs, server_properties)
-        options = self._retention_options(now, given, remote_offsets, kafka_version)
+        options = self._retention_options(now, given, remote_offsets, kafka_version, topics)
         return run_retention(self.spark, options, dry_run=not save)
 
     def retention_what_if(
@@ -77,6 +83,7 @@ class OpenDecisions(OpenTables):
         server_properties: FilePath | None = None,
         remote_offsets: FilePath | None = None,
         kafka_version: str = DEFAULT,
+        topics: str | Sequence[str] = (),
     ) -> DataFrame:
         """Return what other settings keep: a row for each topic and combination of ``what_if``.
 
@@ -88,7 +95,7 @@ class OpenDecisions(OpenTables):
                 value is out of range, or there are too many combinations.
         """
         given = GivenSettings(settings, conf, topic_configs, server_properties)
-        options = self._retention_options(now, given, remote_offsets, kafka_version)
+        options = self._retention_options(now, given, remote_offsets, kafka_version, topics)
         return run_retention_what_if(self.spark, options, grid(what_if, RetentionConfig))
 
     def explain(
@@ -204,6 +211,7 @@ class OpenDecisions(OpenTables):
         given: GivenSettings,
         remote_offsets: FilePath | None,
         kafka_version: str,
+        topics: str | Sequence[str] = (),
     ) -> RetentionOptions:
         return retention_options(
             warehouse=self.uri,
@@ -214,4 +222,5 @@ class OpenDecisions(OpenTables):
             server_properties=path(given.server_properties),
             remote_offsets=path(remote_offsets),
             kafka_version=kafka_version,
+            topics=names(topics),
         )

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -75,7 +76,20 @@ class _Output(_Text):
         require_output(option, value, is_file=self._kind == "file")
 
 
+class _LocalOutput(_Output):
+    """The same on a disk: a path, no URI."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the path."""
+        return Path(super().convert(value, param, ctx))
+
+    def refuse(self, option: str, value: str | Path) -> None:
+        """Refuse a path that cannot be written, as ``require_output``."""
+        super().refuse(option, str(value))
+
+
 OUTPUT_FILE, OUTPUT_FOLDER = _Output("file"), _Output("dir")
+LOCAL_OUTPUT_FILE, LOCAL_OUTPUT_FOLDER = _LocalOutput("file"), _LocalOutput("dir")
 _PLACES = {"DIR": _Text("dir"), "FILE": _Text("file"), "URI": _Text("dir")}
 """What completes a text, by what the help calls it."""
 _NAMED = "NAME=URI"
@@ -119,7 +133,7 @@ def _refuse_misread_places(command: click.Command, ctx: click.Context, args: lis
     """
     values, _, given = command.make_parser(ctx).parse_args(args=list(args))
     for param in given:
-        is_path = isinstance(param.type, click.Path)
+        is_path = isinstance(param.type, click.Path | _LocalOutput)
         if not (is_path or param.metavar in _NAME_PLACES):
             continue
         value = values[param.name]

@@ -15,7 +15,7 @@ from kafka_segments.console.options import (
     shared_options,
     source_option,
 )
-from kafka_segments.console.strict_options import INT, Command
+from kafka_segments.console.strict_options import INT, OUTPUT_FOLDER, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.engine.tables.cluster_names import cluster_in_words
@@ -83,7 +83,12 @@ _RULES = ("kafka", "mtime-next", "mtime-first")
     help="Logs with bytes that a broker's recovery would cut off: leave them alone, or leave those"
     " bytes behind, segment by segment.",
 )
-@click.option("--stage-dir", metavar="DIR", help="Default: <log directory>.migration, beside it.")
+@click.option(
+    "--stage-dir",
+    type=OUTPUT_FOLDER,
+    metavar="DIR",
+    help="Default: <log directory>.migration, beside it.",
+)
 @click.option("--plan", "plan_id", metavar="ID", help="The plan's id; default: a random one.")
 def plan(**options: Any) -> None:
     """Look at every segment and say what will be done and why; nothing is changed.

@@ -14,7 +14,7 @@ from kafka_segments.console.options import (
     run_with,
     verbose_option,
 )
-from kafka_segments.console.strict_options import Command
+from kafka_segments.console.strict_options import LOCAL_OUTPUT_FOLDER, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.files.storage.typed_uris import absolute_uri
@@ -26,18 +26,16 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         verbose_option,
         output_option(),
         click.option("--execute", is_flag=True, help="Move the files; without it nothing moves."),
-        click.option(
-            "--set-aside",
-            "aside",
-            type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
-            metavar="DIR",
-            help="Where the files go; default: <log directory>.set-aside, beside it.",
-        ),
         click.option("--plan", "plan_id", required=True, metavar="ID", help="The plan's id."),
         click.option("--warehouse", required=True, metavar="URI", help="Where the plan is."),
     ):
         command = option(command)
     return command
+
+
+def _aside_option(kind: click.ParamType[Any], what: str) -> Callable[..., Any]:
+    default = "default: <log directory>.set-aside, beside it."
+    return click.option("--set-aside", "aside", type=kind, metavar="DIR", help=f"{what}; {default}")
 
 
 @click.command(
@@ -67,6 +65,7 @@ def plan(**options: Any) -> None:
     example="--warehouse /srv/warehouse --plan PLAN_ID --set-aside /srv/set-aside",
 )
 @_plan_options
+@_aside_option(LOCAL_OUTPUT_FOLDER, "Where the files go")
 def apply(**options: Any) -> None:
     """Move a plan's segments to a set-aside folder, on a copy or under a stopped broker.
 
@@ -81,6 +80,7 @@ def apply(**options: Any) -> None:
     cls=Command, reads=("retention_plans",), example="--warehouse /srv/warehouse --plan PLAN_ID"
 )
 @_plan_options
+@_aside_option(click.Path(file_okay=False, path_type=Path), "Where apply moved the files")
 def rollback(**options: Any) -> None:
     """Bring back what apply has moved, byte for byte and with its mtimes."""
     run_with(partial(_move, "run_rollback"), options)
@@ -125,6 +125,7 @@ def _move(
     from kafka_segments.verbs.judge.retention import run_plan as steps  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_plan import print_moves  # noqa: PLC0415
 
+    aside = None if aside is None else aside.resolve()
     asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
     with verb_session("retention", warehouse=root, has_few=False) as verb:
         moves = getattr(steps, run_step)(verb.spark, asked)

@@ -14,7 +14,7 @@ from kafka_segments.console.options import (
     run_with,
     verbose_option,
 )
-from kafka_segments.console.strict_options import INT, Command, complete_folder
+from kafka_segments.console.strict_options import INT, LOCAL_OUTPUT_FILE, Command, complete_folder
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
@@ -62,7 +62,7 @@ CHECKS = ("names", "manifests", "headers")
 )
 @click.option(
     "--rebuild",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=LOCAL_OUTPUT_FILE,
     metavar="FILE",
     help="Write records, as lines of JSON, that announce the segments that no record claims. FILE"
     " must not exist; nothing is sent to Kafka.",
