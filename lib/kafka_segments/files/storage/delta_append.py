@@ -1,5 +1,8 @@
 """Append rows, or files of rows, to a plain Delta table on this machine, without Spark.
 
+The library deltalake, which reads the log, writes none: it waits for no disk (1.6.6 only renames
+and links what it wrote), and a commit could have 0 bytes after a loss of power.
+
 Source: delta-io/delta PROTOCOL.md, Add File, Writer Version Requirements, Per-file Statistics.
 """
 
