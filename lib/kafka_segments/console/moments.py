@@ -8,7 +8,7 @@ def given_moment(option: str, text: str, *, now_ms: int) -> int:
     """Return a moment as ``parse_moment``; say where a number looks like another unit than ms.
 
     Raises:
-        UsageError: as of ``parse_moment``.
+        UsageError: see ``parse_moment``.
     """
     moment_ms = parse_moment(text, now_ms=now_ms)
     _tell_unit(option, text)
@@ -19,7 +19,7 @@ def given_point(option: str, text: str, *, now_ms: int) -> int:
     """Return a moment as ``parse_point``; say where a number looks like another unit than ms.
 
     Raises:
-        UsageError: as of ``parse_point``.
+        UsageError: see ``parse_point``.
     """
     moment_ms = parse_point(option, text, now_ms=now_ms)
     _tell_unit(option, text)

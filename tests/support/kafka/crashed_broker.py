@@ -36,7 +36,7 @@ def crash(folder: Path, megabytes: Mapping[str, int], **settings: object) -> Pat
     """Load topics of one partition with so much each, and kill the broker; return its log dir.
 
     Of each topic a half was sent in transactions, some of them aborted; one is open in each.
-    Topics that are there already are loaded further. ``settings`` are as of ``KilledBroker``.
+    Topics that are there already are loaded further. ``settings`` are those of ``KilledBroker``.
     """
     with KilledBroker(folder, **settings) as broker:
         broker.start_broker()
@@ -55,7 +55,7 @@ def load(
 ) -> None:
     """Send so much to each topic, and leave a transaction open in each.
 
-    ``settings`` are the producers', as of ``producer``.
+    ``settings`` are the producers', see ``producer``.
     """
     records = {topic: size * 1_000_000 // record_bytes for topic, size in megabytes.items()}
     there = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60).topics

@@ -20,11 +20,11 @@ ORDER = ("relative_path", "base_offset")
 
 
 TellLoad = Callable[[Load, int], None]
-"""Is told how much is read, and by how many tasks of about as many bytes each."""
+"""Is told how much is read, and how many tasks share it evenly."""
 
 
 TellRead = Callable[[int], None]
-"""Is told of bytes that the driver has read itself; of first looks, of segments."""
+"""Is told how many bytes the driver has read itself, or how many segments it has looked at."""
 
 
 def tell_nobody(load: Load, tasks: int) -> None:

@@ -88,7 +88,7 @@ def _to_batch(rows: list[listing.Listed], arrow_schema: pa.Schema) -> pa.RecordB
 class ListedInDriver(NamedTuple):
     """Rows that the driver listed, as Arrow holds ``LISTED``, and rows of the folders left.
 
-    ``finishes_swaps``: how they were listed, as of ``list_log``.
+    ``finishes_swaps``: how they were listed, see ``list_log``.
     """
 
     rows: pa.Table
@@ -110,7 +110,7 @@ def list_in_driver(
     """List every source down to the partitions' folders in the driver, up to many rows.
 
     With ``follow_links`` all are listed here: executors do not know which folders others saw.
-    ``finishes_swaps``: as of ``list_log``.
+    ``finishes_swaps``: see ``list_log``.
     """
     nothing = pa.Table.from_batches([], to_arrow_schema(LISTED))
     roots = [listing.Listed(kinds.FOLDER, source, "") for source in sources]

@@ -216,8 +216,8 @@ class Warehouse:
         cannot meet it are not read. ``deleted`` names a boolean column of ``rows``; where it is
         true the row is deleted.
 
-        Where a verb works on few rows Arrow merges them into a small table, of whose files it reads
-        all; without a change data feed rows that are there as they are make no commit then.
+        Where a verb works on few rows, Arrow merges them into a small table, and reads all of its
+        files. If the table has no change data feed, rows that it has already make no commit then.
         """
         self._tables.merge(table, rows, only_in=only_in, deleted=deleted)
 

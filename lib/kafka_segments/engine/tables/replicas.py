@@ -36,7 +36,7 @@ def left_over(named: DataFrame) -> Transform:
     They are left over from a topic that was deleted. A log that does not tell its topic id is
     none of these.
 
-    Needs: the key of a log, topic_id; ``named``: as of ``KnownReplicas``.
+    Needs: the key of a log, topic_id; ``named``: see ``KnownReplicas``.
     Gives: the key of a log, doubt (why it does not answer).
     """
     topics = named.groupBy("cluster", "topic").agg(F.max("topic_id").alias("_named_id"))
@@ -63,7 +63,7 @@ def is_of_another_topic(topic_id: str | None, named_id: str | None) -> bool:
 def with_left_over(logs: DataFrame, named: DataFrame | None) -> Transform:
     """Add ``is_left_over``: whether a row's log is one of ``left_over``.
 
-    Needs: the key of a log; ``logs``: rows of ``logs``; ``named``: as of ``left_over``, None: no
+    Needs: the key of a log; ``logs``: rows of ``logs``; ``named``: see ``left_over``, None: no
         metadata names any topic.
     Gives: the same, is_left_over.
     """
@@ -93,7 +93,7 @@ def choose_replica(named: DataFrame | None) -> Transform:
        same epoch: what is missing behind its end was committed.
 
     Needs: the key of a log, topic_id (null: not known), last_epoch (null: none), log_end_offset,
-        high_watermark (of the log's checkpoint; null: none); ``named``: as of ``KnownReplicas``.
+        high_watermark (of the log's checkpoint; null: none); ``named``: see ``KnownReplicas``.
     Gives: the same rows, one for each partition, without topic_id and last_epoch, but with doubt
         (why its answer is not known; null: it is).
     Source: UnifiedLog.latestEpoch and logEndOffset, which followers truncate to; KIP-101, KIP-279.

@@ -44,7 +44,7 @@ def merge_statement(
 ) -> str:
     """Return the statement that brings rows of a view, ``source``, into a table by its keys.
 
-    ``only_in`` and ``deleted`` are as of ``Warehouse.merge``.
+    ``only_in`` and ``deleted`` are those of ``Warehouse.merge``.
     """
     columns = [_quoted(name) for name in table.schema.fieldNames()]
     keys = " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in table.keys)

@@ -182,7 +182,7 @@ class ClusterConfigs:
         return {key: values for key, values in self.brokers.items() if key is not None}
 
     def below_brokers(self) -> Values:
-        """Return what holds for a topic of which, and of whose broker, nothing is set."""
+        """Return what holds for a topic where nothing is set of it or of its broker."""
         return _DEFAULTS | self.static | self.brokers.get(None, {})
 
     def resolve(self, topic: str, broker_id: int) -> dict[str, Setting]:

@@ -46,7 +46,7 @@ def entries_of(
 ) -> list[FileEntry]:
     """Return the entries of a folder below a source; links that are not followed are oddities.
 
-    ``follow_into``: as of ``links_into``. ``without``: as of ``list_folder``.
+    ``follow_into``: see ``links_into``. ``without``: see ``list_folder``.
 
     Raises:
         SourceError: the folder cannot be listed.
@@ -64,7 +64,7 @@ def list_source_folder(
 ) -> Iterator[Listed]:
     """Yield the rows of one folder below a source, and rows of the folders to go on with.
 
-    ``follow_into``: as of ``links_into``. ``finishes_swaps``: as of ``list_log``.
+    ``follow_into``: see ``links_into``. ``finishes_swaps``: see ``list_log``.
     A folder that cannot be listed, or that lies too deep, is a row of kind ``unlisted``.
     """
     folder = place(source).child(relative_path)

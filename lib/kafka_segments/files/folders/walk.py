@@ -122,7 +122,7 @@ def walk_folders(
     """List folders, given as (source, relative path), and all folders below, nearest first.
 
     The walk ends when it has found ``most_rows`` rows, or a few more. Only the folders left have
-    rows of kind ``folder``. ``follow_into``: as of ``walk_on``. ``finishes_swaps``: as of
+    rows of kind ``folder``. ``follow_into``: see ``walk_on``. ``finishes_swaps``: as of
     ``list_log``.
     """
     waiting = deque(folders)

@@ -22,7 +22,7 @@ class LargestRecordReader:
         self._filler = record_filler((True, True, True))
 
     def read(self, read_into: ReadInto, *, size_bytes: int) -> int | None:
-        """Return the bytes of a segment's largest record, as of ``largest_record``; 0: it has none.
+        """Return the bytes of a segment's largest record, see ``largest_record``; 0: it has none.
 
         Control records do not count. None: it is not known, as a batch cannot be decoded.
         ``size_bytes``: those of the batches that recovery keeps; it has verified their checksums,

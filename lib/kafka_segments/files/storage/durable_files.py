@@ -176,7 +176,7 @@ def copy_durably(
     """Copy a file with its mode and mtime, whole or not at all.
 
     Raises:
-        OSError: as of ``durable_file``, or the source cannot be read.
+        OSError: see ``durable_file``, or the source cannot be read.
     """
 
     def like_source(whole: Path) -> None:

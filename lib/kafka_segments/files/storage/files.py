@@ -77,7 +77,7 @@ class Place(NamedTuple):
 
 @lru_cache(maxsize=64)
 def place(uri: str) -> Place:
-    """Return the place that a URI names; ``uri`` is as of ``typed_uris.absolute_uri``.
+    """Return the place that a URI names; ``uri`` is as ``typed_uris.absolute_uri`` gives it.
 
     Raises:
         UsageError: there is no file system for its scheme.

@@ -200,7 +200,7 @@ def refuse_locked(log_dirs: Iterable[str]) -> None:
     """Check that no running broker holds a log directory.
 
     Raises:
-        UsageError: as of ``held_log_dirs``.
+        UsageError: see ``held_log_dirs``.
     """
     with held_log_dirs(log_dirs):
         pass

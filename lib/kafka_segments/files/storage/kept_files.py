@@ -106,8 +106,8 @@ class KeptFiles:
         """Move a file, or a link as such, to the run's folder.
 
         Raises:
-            SetAsideError: as of ``move_durably``.
-            OSError: as of ``move_durably``.
+            SetAsideError: see ``move_durably``.
+            OSError: see ``move_durably``.
         """
         kept = self._name(path, below)
         note = Kept(
@@ -189,7 +189,7 @@ def undo(folder: str) -> Undone:
     Raises:
         UsageError: the folder has no manifest.
         SetAsideError: the folder or the manifest is a link.
-        OSError: as of ``move_durably``.
+        OSError: see ``move_durably``.
     """
     restored, left = 0, []
     for note in reversed(list(read_notes(folder))):

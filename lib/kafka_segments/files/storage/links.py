@@ -29,7 +29,7 @@ def with_links_judged(
 ) -> list[FileEntry]:
     """Return the entries of a folder, with an oddity for each link that is not to be followed.
 
-    ``follow_into``: as of ``links_into``. A link is followed to what lies in these folders, but
+    ``follow_into``: see ``links_into``. A link is followed to what lies in these folders, but
     not to a folder that holds the link itself, which would never end.
     """
     if all(entry.link is None for entry in entries):

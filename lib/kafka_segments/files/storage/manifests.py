@@ -108,7 +108,7 @@ def parse_manifest(data: bytes, kind: type[_M], *, place: object) -> _M:
     """Return the manifest in JSON; ``place``, its file, is for the error.
 
     Raises:
-        SetAsideError: as of ``read_manifest``.
+        SetAsideError: see ``read_manifest``.
     """
     try:
         return _parsed(data, kind)

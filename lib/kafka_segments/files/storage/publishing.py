@@ -45,7 +45,7 @@ def publish_page(target: Place, data: bytes) -> None:
     """Publish a page that a person named; what killed runs left of it on a local disk goes.
 
     Raises:
-        OSError: as of ``publish``.
+        OSError: see ``publish``.
     """
     publish(target, data)
     if target.store.is_local:

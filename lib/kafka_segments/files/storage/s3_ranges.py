@@ -201,7 +201,7 @@ class S3Object:
         """Return the last bytes of the object, all of them where it has no more than ``length``.
 
         Raises:
-            FileReplacedError, FileNotFoundError, OSError: as of ``fill``.
+            FileReplacedError, FileNotFoundError, OSError: see ``fill``.
         """
         data = bytearray(length)
         filled = self._filled(None, length, _Target(iter([memoryview(data)])))

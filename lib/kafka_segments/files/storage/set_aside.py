@@ -158,7 +158,7 @@ def set_aside(
 ) -> None:
     """Move the files of segments into ``aside``; after a crash, the rest of them.
 
-    ``planned_digests``: as of ``check_planned``.
+    ``planned_digests``: see ``check_planned``.
 
     Raises:
         SetAsideError: a file is not as planned.
@@ -256,7 +256,7 @@ def bring_back(folder: Path, aside: Path, planned: Sequence[SegmentFile]) -> int
     A folder without a manifest is removed: nothing was moved yet, or everything is back.
 
     Raises:
-        SetAsideError: as of ``check_back``; nothing is moved.
+        SetAsideError: see ``check_back``; nothing is moved.
         OSError: the file system refused a step; run it again.
     """
     files = check_back(folder, aside, planned)

@@ -79,10 +79,10 @@ def told_gap(
 
     Args:
         base_offset: the segment's.
-        next_offset: as of ``gap_behind``.
-        next_base: as of ``gap_behind``.
-        records: as of ``is_gap_told``.
-        was_compacted: as of ``is_gap_told``.
+        next_offset: see ``gap_behind``.
+        next_base: see ``gap_behind``.
+        records: see ``is_gap_told``.
+        was_compacted: see ``is_gap_told``.
         log_start: the log's first offset.
     """
     if not is_gap_told(was_compacted, records=records, offsets=next_offset - base_offset):

@@ -61,7 +61,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
 
     Raises:
         SourceError: a source that cannot be listed.
-        VanishedError: as of ``plan_build``.
+        VanishedError: see ``plan_build``.
     """
     if options.is_first_look:  # what it leaves alone depends on more than fingerprints
         return None

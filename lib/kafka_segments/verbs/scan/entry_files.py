@@ -1,10 +1,9 @@
 """Index entries on their way from the executors to the tables, as flat Parquet files.
 
 A task writes one file for each index and names them in its rows. So entries never go through
-the JVM as nested arrays; and where nothing else is to be done with them, these files become those
-of the table. No row names the files of a task that died or ran twice, so nothing is
-counted twice. The driver makes and removes the folder: a task that outlives a failed build finds
-no folder, and leaves nothing behind.
+the JVM as nested arrays, and an empty table takes the files themselves. No row names the files of
+a task that died or ran twice, so nothing is counted twice. The driver makes and removes the folder:
+a task that outlives a failed build finds no folder, and leaves nothing behind.
 """
 
 import uuid

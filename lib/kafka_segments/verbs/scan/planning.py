@@ -204,8 +204,8 @@ def _planned_of_few(
 ) -> BuildWork:
     """Plan a build of which all but few segments are as they are known.
 
-    Where nothing is to be done, nobody asks for the others. Else Spark is handed those of the logs
-    in which something has changed, and the whole rows of ``segments``.
+    Where nothing is to be done, the other segments are not looked at. Else Spark gets all segments
+    of the logs in which something has changed, and the whole rows of ``segments``.
     """
     loads = unlike.here.loads()
     listed = _identified(listed_frame(warehouse.spark, unlike.listed), options)

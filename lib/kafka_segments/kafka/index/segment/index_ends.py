@@ -118,7 +118,7 @@ def whole_time_index(file: RangedFile | None, *, base_offset: int) -> Entries:
     """Return all entries (timestamp ms, offset) of a ``.timeindex`` file.
 
     Raises:
-        CorruptIndexError: as of ``whole_offset_index``.
+        CorruptIndexError: see ``whole_offset_index``.
     """
     data = _whole(file, TIME_INDEX_SUFFIX, TIME_ENTRY_BYTES)
     entries = decode_time_index(data, base_offset=base_offset)

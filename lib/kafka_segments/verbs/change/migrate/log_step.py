@@ -53,7 +53,7 @@ class LogStep:
     Attributes:
         log: Its folder in the log directory.
         status: What was done; an ``Outcome`` where it is noted.
-        in_place: The folder that is in place after the step, as of ``Side``.
+        in_place: The folder that is in place after the step, see ``Side``.
     """
 
     cluster: str
@@ -102,7 +102,7 @@ def why_not_done(log: Log) -> str | None:
     """Return why the last staging or verification of a log failed; None: neither did.
 
     Raises:
-        SetAsideError: as of ``noted``.
+        SetAsideError: see ``noted``.
     """
     for step in (Step.STAGE, Step.VERIFY):
         found = noted(log, step)
@@ -115,7 +115,7 @@ def why_unverified(log: Log) -> str | None:
     """Return why a log may not be applied; None: it may.
 
     Raises:
-        SetAsideError: as of ``noted``.
+        SetAsideError: see ``noted``.
     """
     never = "it is not verified: run `migrate verify`" if log[Step.VERIFY] is None else None
     return why_not_done(log) or never

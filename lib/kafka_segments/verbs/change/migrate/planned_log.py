@@ -33,7 +33,7 @@ def staged_log(row: Mapping[str, Any]) -> StagedLog:
     """Return the folders of a log of a plan.
 
     Raises:
-        SetAsideError: as of ``planned_row``.
+        SetAsideError: see ``planned_row``.
     """
     log = planned_row(row, PlannedRoot, table=PLANS)
     return StagedLog(Path(log.folder), Path(log.root))

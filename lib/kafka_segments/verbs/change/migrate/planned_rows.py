@@ -44,7 +44,7 @@ def planned_segment(row: Row) -> PlannedSegment:
     """Return the segment that a row of a plan describes.
 
     Raises:
-        SetAsideError: as of ``planned_row``.
+        SetAsideError: see ``planned_row``.
     """
     planned_row(row, _PlannedSegmentRow, table=PLANS)
     return listed_segment(row)

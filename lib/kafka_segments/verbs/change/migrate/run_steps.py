@@ -232,7 +232,7 @@ class Migration:
     ) -> Iterator[LogStep]:
         """Swap the first folders back in, log by log; logs that were not applied are skipped.
 
-        ``discard``: also where segments have changed since. ``by_mtime``: as of ``apply``.
+        ``discard``: also where segments have changed since. ``by_mtime``: see ``apply``.
         """
 
         def act(log: Log) -> LogStep:

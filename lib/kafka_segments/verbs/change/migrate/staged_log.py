@@ -164,7 +164,7 @@ def put_in_place(log: StagedLog, *, by_mtime: bool = False) -> None:
     """Swap the migrated folder in; if it is in place already, do nothing.
 
     Raises:
-        SetAsideError: as of ``check_put_in_place``.
+        SetAsideError: see ``check_put_in_place``.
         OSError: the swap was refused; nothing has changed.
     """
     check_put_in_place(log, by_mtime=by_mtime)
@@ -204,7 +204,7 @@ def put_back(log: StagedLog, *, discard: bool, by_mtime: bool = False) -> None:
     The migrated folder goes to where the first one was, so nothing is lost.
 
     Raises:
-        SetAsideError: as of ``check_put_back``.
+        SetAsideError: see ``check_put_back``.
         OSError: the swap was refused; nothing has changed.
     """
     check_put_back(log, discard=discard, by_mtime=by_mtime)

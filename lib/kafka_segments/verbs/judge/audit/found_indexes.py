@@ -37,7 +37,7 @@ class FoundIndexes(NamedTuple):
 
 
 def read_beside(log: Place, *, source: str, follow_into: tuple[str, ...] = ()) -> FoundIndexes:
-    """Read the index files beside a segment; links are read as of ``links_into``."""
+    """Read the index files beside a segment; links are read as ``links_into`` says."""
     stem = log.path.rpartition("/")[2].removesuffix(LOG)
     names = {suffix: stem + suffix for suffix in SEGMENT_SUFFIXES}
     links: dict[str, str] = {}

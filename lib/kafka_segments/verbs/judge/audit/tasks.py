@@ -68,7 +68,7 @@ _MOST_INDEX_BYTES = 2**31 - 1  # the greatest segment.index.bytes
 class AuditScope(NamedTuple):
     """What the executors need to know of an audit.
 
-    ``follow_into``: as of ``links_into``. ``sizes``: the index settings of each topic; None: those
+    ``follow_into``: see ``links_into``. ``sizes``: the index settings of each topic; None: those
     of ``recovery`` hold for all.
     """
 

@@ -113,7 +113,7 @@ class PlannedLog(NamedTuple):
         """Bring back what ``apply`` moved, or say what would come back.
 
         Raises:
-            SetAsideError: as of ``set_aside.bring_back``.
+            SetAsideError: see ``set_aside.bring_back``.
             OSError: the file system refused a step; run it again.
         """
         if not is_there(self.aside):
@@ -135,7 +135,7 @@ def moved(
 ) -> LogMove:
     """Act on a log; return what became of it, be it a refusal.
 
-    ``rows``: those of its segments in the plan. ``aside``: as of ``MoveOptions``. ``refusal``: why
+    ``rows``: those of its segments in the plan. ``aside``: see ``MoveOptions``. ``refusal``: why
     its log directory is left alone; None: it is not.
     """
     if refusal is not None:
@@ -161,7 +161,7 @@ def planned_log(rows: Sequence[Row], aside: Path | None) -> PlannedLog:
     """Return what rows of a plan, those of one log's segments, say.
 
     Raises:
-        SetAsideError: as of ``planned_row``.
+        SetAsideError: see ``planned_row``.
     """
     segments = [planned_row(row, _PlannedSegment, table=_TABLE) for row in rows]
     segments.sort(key=lambda segment: segment.base_offset)

@@ -56,7 +56,7 @@ def run_plan(
     """Write what retention deletes into table ``retention_plans``; return the plan's id and rows.
 
     An active segment is left to the broker, which rolls it first. With ``has_digests`` the plan
-    holds the sha256 of every file. ``tell`` and ``tell_read``: as of ``with_digests``.
+    holds the sha256 of every file. ``tell`` and ``tell_read``: see ``with_digests``.
 
     Raises:
         UsageError: no segments, or segments that lie on no local file system.

@@ -164,7 +164,7 @@ def gone(found: DataFrame, unseen: DataFrame) -> Transform:
 def vanished(keys: DataFrame, *, now: Column) -> Transform:
     """Return the known rows of the segments that are gone, with ``vanished_at`` set.
 
-    Needs: rows of ``segments``; ``keys``: as of ``gone``.
+    Needs: rows of ``segments``; ``keys``: see ``gone``.
     Gives: the columns of ``segments``.
     """
 

@@ -143,7 +143,7 @@ def run_rollback(options: ApplyOptions) -> Iterator[AppliedLog]:
     broker recovers it as if no kit had been applied.
 
     Raises:
-        UsageError: as of ``run_apply``.
+        UsageError: see ``run_apply``.
     """
     manifest = read_kit(options.kit)
 

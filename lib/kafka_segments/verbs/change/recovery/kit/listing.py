@@ -70,7 +70,7 @@ class KitWork(NamedTuple):
 def plan_kit(sources: Sequence[str], out: str) -> KitWork:
     """List the sources, and plan which segments of each log are read.
 
-    ``sources`` and ``out`` are as of ``absolute_uri``.
+    ``sources`` and ``out`` are as ``absolute_uri`` gives them.
 
     A log whose folder cannot be listed is one that is not read.
 

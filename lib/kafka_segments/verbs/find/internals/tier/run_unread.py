@@ -60,7 +60,7 @@ def local_doubts(
 ) -> DataFrame:
     """Say of which tiered partitions the logs in the tables do not tell what a leader has.
 
-    Needs: ``claimed``: rows of ``fold_states``; ``tiered``: as of ``not_copied``; ``choice``: the
+    Needs: ``claimed``: rows of ``fold_states``; ``tiered``: see ``not_copied``; ``choice``: the
         logs of one cluster.
     Gives: cluster, topic, partition, doubt.
     """

@@ -85,7 +85,7 @@ def logs_to_mirror(prefix: str) -> Transform:
 def pair_with_mirrors(prefix: str) -> Transform:
     """Keep the segments of the logs that both sides have, those of a mirror under its log's name.
 
-    Needs: rows of ``best_replicas``; ``prefix``: as of ``logs_to_mirror``.
+    Needs: rows of ``best_replicas``; ``prefix``: see ``logs_to_mirror``.
     Gives: the same columns, and mirror_topic.
     """
 

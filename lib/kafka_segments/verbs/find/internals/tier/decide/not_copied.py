@@ -32,7 +32,7 @@ def tiered_partitions(named: DataFrame | None, tiered: DataFrame | None) -> Tran
     Without metadata of the cluster they are those that have a copy.
 
     Needs: rows of ``fold_states`` of one cluster; ``named``: rows of ``named_last`` of that one,
-        None: there is no metadata; ``tiered``: as of ``not_copied``.
+        None: there is no metadata; ``tiered``: see ``not_copied``.
     Gives: cluster, topic, partition.
     """
     is_copied = (F.col("state") == STATES[COPIED]) & F.col("partition_state").isNull()
