@@ -23,7 +23,8 @@ def test_the_wheel_has_every_file_of_the_package(shipped: set[str]) -> None:
 
 
 def test_the_wheel_has_the_schemas_and_says_that_it_has_types(shipped: set[str]) -> None:
-    schemas = {f"kafka_segments/schemas/{path.name}" for path in (ROOT / "schemas").iterdir()}
+    published = (path for path in (ROOT / "schemas").rglob("*.json"))
+    schemas = {f"kafka_segments/{path.relative_to(ROOT).as_posix()}" for path in published}
 
     assert {"kafka_segments/py.typed", *schemas} <= shipped
 

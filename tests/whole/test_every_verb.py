@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from support.spark.connect_client import Done, run_verb, status_of
 from support.verbs.every_verb import CALLS, World, every_verb
 from support.verbs.interrupted_verbs import InterruptedVerbs
+from support.verbs.output_schemas import misfits
 
 VERBS = [verb for verb in every_verb() if verb != "shell"]
 NOTHING_TO_SAY = {"latency"}
@@ -56,7 +57,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupte
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", _of_length(VERBS))
-def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
+def test_on_a_pipe_json_is_what_the_schema_says_and_stderr_is_for_a_person(
     world: World, interrupted: InterruptedVerbs, verb: str
 ) -> None:
     done = interrupted.run(verb, world).before
@@ -64,6 +65,7 @@ def test_on_a_pipe_json_is_an_object_a_line_and_stderr_is_for_a_person(
     assert done.status in (0, 1), done.err
     rows = [json.loads(line) for line in done.out.splitlines()]
     assert all(isinstance(row, dict) for row in rows)
+    assert misfits(verb, done.out.splitlines()) == []
     assert bool(rows) != (verb in NOTHING_TO_SAY) or verb == "compact", done.err
     assert "\x1b" not in done.out + done.err
     assert not OF_A_JVM.search(done.err), done.err

@@ -21,7 +21,8 @@ _GROUP_OF = {
     **dict.fromkeys(
         (
             *("--out", "--index-dir", "--in-place", "--set-aside", "--stage-dir", "--docs-dir"),
-            *("--rows", "--output", "--execute", "--dry-run", "--verbose", "--quiet", "--help"),
+            *("--rows", "--output", "--schema", "--execute", "--dry-run", "--verbose", "--quiet"),
+            "--help",
         ),
         _OUTPUT,
     ),

@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import Refused, check_before_session, require_output
 from kafka_segments.console.help_form import write_example, write_options
+from kafka_segments.console.output_schemas import output_schema
 from kafka_segments.errors import UsageError
 from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
@@ -179,6 +180,33 @@ def _quiet_option() -> click.Option:
     )
 
 
+def _schema_option() -> click.Option:
+    """Make the option of the verbs that print rows."""
+
+    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(output_schema(verb_words(ctx)), nl=False)
+            ctx.exit()
+
+    return click.Option(
+        ["--schema"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show the JSON Schema of what --output json prints a line, and exit.",
+    )
+
+
+def verb_words(ctx: click.Context) -> str:
+    """Return the words of a verb, such as ``divergence elect``, in its job, too."""
+    words = [str(ctx.command.name)]
+    while ctx.parent is not None and isinstance(ctx.parent.command, Group):
+        ctx = ctx.parent
+        words.insert(0, str(ctx.command.name))
+    return " ".join(words)
+
+
 def is_quiet() -> bool:
     """Tell whether the verb that runs was given ``--quiet``."""
     ctx = click.get_current_context(silent=True)
@@ -213,6 +241,8 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*arguments, **options)
         self.params.append(_quiet_option())
+        if any(param.name == "output" for param in self.params):
+            self.params.append(_schema_option())
         for param in self.params:
             if param.type is click.STRING and param.metavar in _PLACES:
                 param.type = _PLACES[param.metavar]

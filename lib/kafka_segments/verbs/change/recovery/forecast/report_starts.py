@@ -92,6 +92,7 @@ def start_rows(forecast: Forecast) -> Iterable[dict[str, Any]]:
                 "lost_records": finding.records,
                 "lost_segments": None,
                 "message": finding.found,
+                "next_offset": None,
                 "file": finding.file,
                 "line": finding.line,
                 "exception": finding.exception,
