@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 PACKED := build/environment
 AIRFLOW_VENV := .venv-airflow
+DOCS := build/docs
+DOCS_VENV := build/docs-environment
 PYTHONS ?= python3.12 python3.13
 AIRFLOW_DEMO := build/airflow
 # Beside jars/kafka, to compare what releases do with a log (tests/releases)
@@ -19,7 +21,7 @@ IN_THREE := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-random fuzz mutants lint audit bench clean jars jars-s3 jars-test s3-server messages lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-random fuzz mutants lint audit bench docs docs-setup clean jars jars-s3 jars-test s3-server messages lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +66,20 @@ airflow: setup airflow-setup ## start Airflow with the DAGs on the sample segmen
 	@echo "tables: $(AIRFLOW_DEMO)/warehouse"
 	@airflow_dags/local.sh start kafka_segments_rebuild kafka_segments_retention
 
+docs: setup docs-setup ## build docs/ as a site with search, and man pages, in build/docs
+	@rm -rf $(DOCS) && $(BIN)/python conf/docs/manual.py $(DOCS)
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build -q --strict -f conf/docs/mkdocs.yml
+	@echo "site: $(PYTHON) -m http.server -d $(DOCS)/site   man pages: man -M $(DOCS)/man kafka-segments-triage"
+
+docs-setup: $(DOCS_VENV)/.done ## install what make docs needs, in an environment of its own
+
+$(DOCS_VENV)/.done: conf/docs/requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or later, or set PYTHON="; exit 1; }
+	@rm -rf $(DOCS_VENV) && $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install -q --disable-pip-version-check --no-deps \
+	  --require-hashes -r conf/docs/requirements.lock
+	@touch $@
+
 test: setup jars-s3 jars-test airflow-setup ## run the tests, all but those of test-slow and test-long
 	@$(BIN)/python -m pytest $(IN_TWO) -m "not slow and not long"
 
@@ -73,7 +89,7 @@ test-fast: setup ## run the tests that start no JVM and no Airflow
 test-slow: setup jars-s3 jars-test airflow-setup s3-server ## run what takes minutes: Airflow's scheduler, stores, brokers, faults
 	@$(BIN)/python -m pytest $(IN_THREE) -m "slow and not long"
 
-test-long: setup jars-s3 jars-test airflow-setup s3-server ## run what neither of both runs: clusters, kills, each verb; before a release, an hour or more
+test-long: setup jars-s3 jars-test airflow-setup s3-server docs-setup ## run what neither of both runs: clusters, kills, each verb; before a release, an hour or more
 	@$(BIN)/python -m pytest $(IN_TWO) -m long
 
 test-wheel: setup build/pythons/.done ## install the wheel into the other Pythons (PYTHONS="python3.12 python3.13") and run it there
@@ -179,12 +195,14 @@ $(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock
 messages: setup jars-test ## draw Kafka's message definitions from the JARs in jars/kafka (lib/kafka_segments/kafka/messages/messages.json)
 	@PYTHONPATH=lib:tests $(BIN)/python tests/support/kafka/message_definitions.py
 
-lock: ## renew requirements.lock from pyproject.toml, and Airflow's from airflow_dags/requirements.in
+lock: ## renew requirements.lock from pyproject.toml, and those of Airflow and make docs from requirements.in beside them
 	@$(BIN)/python -m pip install -q uv
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --extra dev -o requirements.lock pyproject.toml
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	  --no-emit-index-url --no-header -o airflow_dags/requirements.lock airflow_dags/requirements.in
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header -o conf/docs/requirements.lock conf/docs/requirements.in
 
 clean: ## remove what the other targets made, .venv and JARs included
 	@rm -rf $(VENV) $(AIRFLOW_VENV) jars build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCKS = ("requirements.lock", "airflow_dags/requirements.lock")
+LOCKS = ("requirements.lock", "airflow_dags/requirements.lock", "conf/docs/requirements.lock")
 _SECONDS = 120
 
 
