@@ -25,6 +25,7 @@ from kafka_segments.engine.tables.catalog import (
     SEGMENTS,
 )
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.release import __version__
 from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
 from kafka_segments.verbs.find.triage.decide import Section
 from kafka_segments.verbs.tell.report.copies import CopyFacts
@@ -179,7 +180,10 @@ def test_the_page_and_stderr_say_what_the_metadata_lacks(
     line = "cluster c<1>: not known: <b>"
     assert (told, capsys.readouterr().err.splitlines()) == ([line], [line])
     assert "<li>cluster c&lt;1&gt;: not known: &lt;b&gt;</li>" in page
-    assert '<li class="bad"><b>1</b> gap in what is known of the metadata</li>' in page
+    card = (
+        '<li class="bad"><a href="#h-lacks"><b>1</b> gap in what is known of the metadata</a></li>'
+    )
+    assert card in page
 
 
 @pytest.mark.usefixtures("few")
@@ -431,6 +435,27 @@ def test_logs_of_a_directory_are_shared_out_beside_the_largest_one() -> None:
     assert even.with_kit == uneven.with_kit < even.seconds[1]
 
 
+def test_contents_and_cards_lead_to_sections_and_damage_is_the_first(data: ReportData) -> None:
+    def led_and_there(page: str) -> tuple[list[str], list[str], list[str]]:
+        cards, _, contents = page.partition('<nav aria-label="Contents">')
+        contents, _, body = contents.partition("</nav>")
+        of_cards, of_contents = (re.findall(r'href="#([^"]+)"', part) for part in (cards, contents))
+        return of_cards, of_contents, re.findall(r'<h2 id="([^"]+)"', body)
+
+    cards, contents, there = led_and_there(render_report(data))
+    assert contents == there and len(set(there)) == len(there)
+    assert set(cards) <= set(there)
+    assert cards[0] == there[0] == "h-damage"
+
+    sound = replace(
+        data, totals=Row(**{**data.totals.asDict(), "damaged": 0}), damaged=[], damage_kinds=[]
+    )
+    cards, contents, there = led_and_there(render_report(sound))
+    assert contents == there
+    assert "h-damage" in cards[1:] and "h-damage" in there[1:]
+    assert f"Made by kafka-segments {__version__}." in render_report(sound)
+
+
 def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:
     page = render_report(data)
     without_scripts = re.sub(r"<script[ >].*?</script>", "", page, flags=re.DOTALL)
@@ -439,7 +464,7 @@ def test_names_are_text_and_nothing_is_loaded(data: ReportData) -> None:
     assert page.count("<script") == 2
     assert "alert(1)" in without_scripts
     assert "<script" not in without_scripts
-    assert not re.search(r"(src|href|action)=|url\((?!#)|@import", without_scripts)
+    assert not re.search(r"(src|action)=|href=\"(?!#)|url\((?!#)|@import", without_scripts)
     assert "default-src 'none'" in page
     assert shown["places"] == [f"- / 0 / {EVIL[:-2]}\\u202e\\x9b"]
     assert not {"\u202e", "\x9b"} & {*page}
@@ -466,7 +491,7 @@ def test_each_chart_has_its_values_as_text(data: ReportData) -> None:
         "Segments by bytes of log per index entry",
     ]
     assert "11.7 KiB now." in lines[0]
-    assert bars == ["topics", "blocked", "damage", "oddities"]
+    assert bars == ["damage", "topics", "blocked", "oddities"]
     assert page.count("<details") == 8
     for value in ("8.8 KiB, 1 partition", "1 segment, 1000 bytes", ">from 4.0 KiB<"):
         assert value in page
@@ -525,7 +550,7 @@ def test_what_verbs_on_directories_printed_is_a_card_and_a_section(data: ReportD
 
     page = render_report(replace(data, directories=[DirectoryAnswer("/rows.json", NOW_MS, rows)]))
 
-    assert '<li class="bad"><b>1</b> found by triage</li>' in page
+    assert '<li class="bad"><a href="#h-directories-1"><b>1</b> found by triage</a></li>' in page
     part = page.partition('<h2 id="h-directories-1">Triage</h2>')[2].partition("</section>")[0]
     assert "broker 1 of cluster c does not start." in part
     assert ">not known</td>" in part

@@ -216,3 +216,11 @@ byId("lane-more").addEventListener("click", () => turn(LANES_SHOWN));
 byId("lane-table").addEventListener("toggle", drawTable);
 window.addEventListener("resize", thinMarks);
 drawLanes();
+
+// Paper has no folds: what they hide is printed, and folded again.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details:not([open])")];
+  for (const fold of opened) fold.open = true;
+});
+addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });

@@ -11,6 +11,7 @@ from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.publishing import publish_page
 from kafka_segments.kafka.wire.plain_text import plain
+from kafka_segments.release import __version__
 from kafka_segments.verbs.tell.report import view
 from kafka_segments.verbs.tell.report.cluster import CHANGES_DAYS
 from kafka_segments.verbs.tell.report.copies import KINDS, copy_maps
@@ -51,6 +52,8 @@ def render_report(data: ReportData) -> str:
     environment.filters |= {"utc": utc, "size": size_text, "count": count_text, "many": many}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment.get_template("report.html.jinja").render(
+        contents=[],  # the page adds each heading
+        version=__version__,
         data=data,
         lanes=timeline_of_page(data),
         view=view,
