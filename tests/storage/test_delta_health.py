@@ -204,6 +204,26 @@ def test_a_last_commit_that_is_gone_is_named_also_where_its_checkpoint_is_there(
     assert broken_log(str(table)) is None  # without Spark the checkpoint alone tells the rows
 
 
+def test_a_last_commit_that_is_gone_is_written_anew_where_its_checkpoint_has_the_rows(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    table = tmp_path / "retention_plans"
+    for number in range(2):
+        rows = spark.range(number, number + 1).write.format("delta").mode("append")
+        rows.option("delta.checkpointInterval", "1").save(str(table))
+    _commit(table, 1).unlink()
+    Path(f"{table}/_delta_log/.{1:020d}.json.crc").unlink()
+    moved = table.rename(tmp_path / "moved")  # Delta remembers what it has read
+
+    found = broken_file(str(moved))
+    assert found is not None
+    step = found.text.partition("Write '")[2].partition("' into a file of that name")[0]
+    _commit(moved, 1).write_text(step)
+
+    assert broken_file(str(moved)) is None
+    assert {row["id"] for row in spark.read.format("delta").load(str(moved)).collect()} == {0, 1}
+
+
 def test_a_folder_in_the_place_of_the_notes_is_kept_and_the_notes_begin_anew(table: Path) -> None:
     warehouse = table.parent
     (warehouse / "_versions.json" / "within").mkdir(parents=True)

@@ -41,6 +41,8 @@ OF_BUILD = (
 """The tables that a build makes from its sources."""
 _RECORDS = "internal_records"
 _KEPT = "_broken_commits"
+_NO_CHANGE = '{"commitInfo":{}}'
+"""A commit that does nothing."""
 _CHECKSUM = re.compile(r"\.?([0-9]{20})(?:\.[a-z.]+)?\.crc")
 _SOUND: set[tuple[str, str, int, int]] = set()
 """Newest commits and checkpoints that were read as a whole: table, name, bytes, mtime."""
@@ -59,6 +61,7 @@ class Broken(NamedTuple):
         is_cut: commits were taken away from the end of the log, what is left of it is whole; or
             nobody knows whether they were.
         is_told_by_commits: it is a checkpoint, and all commits are there that it stands for.
+        is_in_checkpoint: it is a commit that is gone, and the checkpoint of its version is there.
     """
 
     table: str
@@ -67,6 +70,7 @@ class Broken(NamedTuple):
     is_newest: bool = False
     is_cut: bool = False
     is_told_by_commits: bool = False
+    is_in_checkpoint: bool = False
 
     @property
     def name(self) -> str:
@@ -83,6 +87,11 @@ class Broken(NamedTuple):
             return (
                 "Move that file away, and with it the .crc files of its name and _last_checkpoint"
                 " beside it: the commits are all there, and tell the same"
+            )
+        if self.is_in_checkpoint:
+            return (
+                f"Write '{_NO_CHANGE}' into a file of that name: the checkpoint beside it has all"
+                " rows"
             )
         if self.name in OF_BUILD and self.is_newest:
             return "`kafka-segments build` sets it aside, reads all again and makes the table whole"
@@ -311,7 +320,7 @@ def _without_last_commit(table: str, entries: list[FileEntry]) -> Broken | None:
     if last is None or any(entry.name == f"{last:020d}.json" for entry in entries):
         return None
     why = "is not there, its checkpoint is: Spark reads no table without its last commit"
-    return Broken(table, f"_delta_log/{last:020d}.json", why)
+    return Broken(table, f"_delta_log/{last:020d}.json", why, is_in_checkpoint=True)
 
 
 def _first_gap(entries: list[FileEntry], versions: list[int]) -> int | None:
