@@ -20,7 +20,7 @@ from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import schema
 from kafka_segments.engine.tables.upgrades import refuses_nested_nulls, with_new_columns
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import BrokenTableError, UsageError
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
 
@@ -199,6 +199,19 @@ def test_another_engine_reads_which_segments_changed(
     assert root.read(tables.SEGMENTS).schema == schema("segments.v4")
     assert table.metadata().configuration["kafkaSegments.schemaVersion"] == "4"
     assert table.metadata().configuration["delta.constraints.size_not_negative"]
+
+
+def test_a_table_that_delta_does_not_open_is_named_with_the_step(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    _old(spark, tmp_path / "made", LOG_DIRS)
+    DeltaRsTable(str(tmp_path / "made" / "log_dirs")).create_checkpoint()
+    moved = (tmp_path / "made").rename(tmp_path / "moved")  # Delta remembers what it has read
+    last = max((moved / "log_dirs" / "_delta_log").glob("*.json"))
+    last.unlink()
+
+    with pytest.raises(BrokenTableError, match=f"{last.name} is not there, its checkpoint is: "):
+        Warehouse(spark, str(moved)).read(tables.LOG_DIRS)
 
 
 def test_no_kept_change_has_nested_values_that_may_not_be_null() -> None:
