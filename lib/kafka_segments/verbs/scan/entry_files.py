@@ -9,7 +9,6 @@ a task that outlives a failed build finds no folder, and leaves nothing behind.
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -100,12 +99,7 @@ class EntryFiles:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for file in self._files:
             file.close(needed=self._is_named)
 
