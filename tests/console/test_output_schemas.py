@@ -6,12 +6,14 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.schemas import newest_versions
 from kafka_segments.verbs.find.lag.command import lag
 from support.spark.connect_client import run_verb
 from support.verbs.every_verb import every_verb
@@ -104,3 +106,40 @@ def test_findings_of_recovery_and_of_the_start_have_the_same_fields(node: Path) 
     assert {json.loads(row)["consequence"] for row in rows} >= {"cut", "the broker ends"}
     assert misfits("recovery forecast", rows) == []
     assert {len(line) for line in lines} == {len(names)}
+
+
+KEPT = {
+    "audit": ("index_audits",),
+    "build": ("segments",),
+    "divergence compare": ("divergences",),
+    "internals tier": ("remote_segments",),
+    "migrate inventory": ("migration_inventory", "migration_obstacles"),
+    "migrate plan": ("migration_plans",),
+    "retention decide": ("retention_decisions",),
+    "retention plan": ("retention_plans",),
+    "roll": ("roll_decisions",),
+}
+"""Verbs that print rows as they are kept in a table."""
+NOT_PRINTED = {"producers", "transaction_steps"}  # of segments: long arrays for later runs
+
+
+@pytest.mark.parametrize(("verb", "table"), [(v, t) for v, kept in KEPT.items() for t in kept])
+def test_what_a_table_keeps_of_a_verb_is_in_its_schema_with_its_nulls(
+    verb: str, table: str
+) -> None:
+    name = f"{table}.v{newest_versions()[table]}.json"
+    columns = json.loads((FOLDER.parent / name).read_text("utf-8"))["fields"]
+
+    def lacks(form: dict[str, Any]) -> list[str]:
+        fields = form["properties"]
+        return [
+            column["name"]
+            for column in columns
+            if column["name"] not in NOT_PRINTED
+            and (
+                column["name"] not in fields
+                or (column["nullable"] and "null" not in fields[column["name"]]["type"])
+            )
+        ]
+
+    assert [] in map(lacks, forms_of(schema_of(verb)))
