@@ -204,6 +204,22 @@ def test_a_last_commit_that_is_gone_is_named_also_where_its_checkpoint_is_there(
     assert broken_log(str(table)) is None  # without Spark the checkpoint alone tells the rows
 
 
+def test_a_bit_that_is_flipped_in_the_notes_tells_of_no_commit_that_is_sound(table: Path) -> None:
+    warehouse = table.parent
+    note_versions(str(warehouse), (table.name,))
+    notes, whole = warehouse / "_versions.json", broken_log(str(table))
+    data = notes.read_bytes()
+    assert whole is None
+
+    for place in range(len(data)):
+        notes.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        found = broken_log(str(table))
+        assert found is None or found.file == "../_versions.json", (place, found)
+
+    notes.write_bytes(data.replace(b'"sum"', b'"new"'))  # as an older release leaves it
+    assert broken_log(str(table)) is None
+
+
 def test_a_last_commit_that_is_gone_is_written_anew_where_its_checkpoint_has_the_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -398,7 +414,7 @@ def test_notes_of_an_older_release_have_no_crcs(table: Path, tmp_path: Path) -> 
     notes = tmp_path / "warehouse" / "_versions.json"
     note_versions(str(tmp_path / "warehouse"), ("segments",))
     noted = json.loads(notes.read_text())
-    del noted["segments"]["crc32"]
+    del noted["segments"]["crc32"], noted["_notes"]
     notes.write_text(json.dumps(noted))
 
     assert broken_log(str(table)) is None

@@ -6,6 +6,9 @@ makes its action an unknown one, it is a sound commit that did less. Only what s
 table tells of these: its version, and the bytes and CRC-32 of each commit, none of which is ever
 changed. A store looks after bits itself: the CRC-32 is noted of commits on local disks alone.
 
+The notes have a CRC-32 of their own: a flipped bit in them would tell of a sound commit that it is
+another one. It stands where a release that does not know it sees a table without commits.
+
 A store has no locks: of two runs that write the notes at once the later one wins, and what the
 other one had noted is not. A version that is noted is then older than the log's: nothing is refused
 for it.
@@ -15,6 +18,7 @@ import json
 import math
 import time
 import uuid
+import zlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -42,6 +46,7 @@ from kafka_segments.files.storage.uris import join_uri
 
 NOTES = "_versions.json"
 _MOST_BYTES = 4 * 1024 * 1024
+_OWN, _SUM = "_notes", "sum"
 _KEPT_SECONDS = 60
 _kept: dict[str, tuple[float, dict[str, "NotedLog"]]] = {}
 """When the notes of warehouses in stores were read, and what they said."""
@@ -148,14 +153,20 @@ def _noted(warehouse: str) -> dict[str, NotedLog]:
             raise OSError(f"{join_uri(warehouse, NOTES)}: {first_line(error)}") from None
         raise ValueError(f"cannot be read: {error}") from None
     try:  # there are none in a warehouse of an older release
-        logs = {
-            name: _log_of(noted)
-            for name, noted in json.loads(b"{}" if data is None else data).items()
-        }
+        noted = json.loads(b"{}" if data is None else data)
+        own = noted.pop(_OWN, {})
+        logs = {name: _log_of(log) for name, log in noted.items()}
+        is_as_written = own.get(_SUM) in (None, _sum_of(noted))
     except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
         raise ValueError("is spoilt") from None
+    if not is_as_written:
+        raise ValueError("is spoilt, by its own CRC-32")
     _keep(warehouse, logs)
     return logs
+
+
+def _sum_of(noted: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(noted, sort_keys=True).encode())
 
 
 def _keep(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
@@ -197,7 +208,8 @@ def _write(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
         }
         for name, log in noted.items()
     }
-    data = json.dumps(logs, sort_keys=True).encode()
+    own = {"version": 0, "bytes": {}, _SUM: _sum_of(json.loads(json.dumps(logs)))}
+    data = json.dumps({**logs, _OWN: own}, sort_keys=True).encode()
     if file.store.is_local:
         write_durably(file.path, data)
     else:
