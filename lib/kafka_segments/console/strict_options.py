@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import Refused, check_before_session, require_output
 from kafka_segments.console.help_form import write_example, write_options
+from kafka_segments.console.lines import print_line
 from kafka_segments.console.output_schemas import output_schema
 from kafka_segments.errors import UsageError
 from kafka_segments.extras import require_extra
@@ -185,7 +186,8 @@ def _schema_option() -> click.Option:
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
-            click.echo(output_schema(verb_words(ctx)), nl=False)
+            for line in output_schema(verb_words(ctx)).splitlines():
+                print_line(line)
             ctx.exit()
 
     return click.Option(
