@@ -452,6 +452,34 @@ def test_in_a_store_a_log_is_held_against_its_notes_too_by_few_requests(
     assert "_delta_log ends with version 1, version 2 had been committed" in found.text
 
 
+@pytest.mark.parametrize("harm", ["zeros in the checkpoint", "a file is gone", "no answer"])
+def test_in_a_store_what_made_a_read_fail_is_named_but_not_that_it_did_not_answer(
+    object_store: ObjectStore, checkpoints: list[Path], harm: str
+) -> None:
+    checkpoint = checkpoints[-1]
+    table, name = checkpoint.parents[1], checkpoint.name
+    data = DeltaTable(str(table)).file_uris()[0]
+    if harm == "zeros in the checkpoint":
+        checkpoint.write_bytes(bytes(checkpoint.stat().st_size))
+    if harm == "a file is gone":
+        Path(data).unlink()
+        name = Path(data).name
+    folder = f"failed-{harm.replace(' ', '-')}"
+    object_store.put_folder(table, f"{folder}/segments")
+    if harm == "no answer":
+        object_store.refuses = lambda request: request.path.endswith(".checkpoint.parquet")
+
+    try:
+        if harm == "no answer":
+            with pytest.raises(OSError, match="checkpoint"):
+                broken_file(f"s3a://{folder}/segments", f"failed at {data}")
+        else:
+            found = broken_file(f"s3a://{folder}/segments", f"failed at {data}")
+            assert found is not None and found.file.endswith(name)
+    finally:
+        object_store.refuses = lambda _: False
+
+
 def test_notes_that_a_store_does_not_give_are_not_taken_for_spoilt(
     object_store: ObjectStore, table: Path
 ) -> None:

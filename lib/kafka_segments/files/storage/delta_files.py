@@ -26,16 +26,17 @@ OTHER_BYTES = "has other bytes than were written, by the checksums in the .crc f
 def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[str, str] | None:
     """Return the first data file of a table that is missing, cut or spoilt, and what was found.
 
-    Or the last checkpoint, where it cannot be read. None: nothing was found. Of each file the size
-    is asked for and the end is read; all that lies between, too, where ``said`` names the file.
+    Or the last checkpoint, where it cannot be read. None: nothing was found. Of each file on a
+    disk the size is asked for and the end is read; all that lies between, too, where ``said`` names
+    the file. A store is asked for the sizes and ends of those alone that ``said`` names.
 
     Args:
-        table: it lies on a disk of this machine.
+        table: its URI.
         entries: what lies in its log; the commits among them are whole.
         said: how whoever read the table failed.
 
     Raises:
-        OSError: a file went meanwhile, or the disk fails.
+        OSError: a file went meanwhile, the disk fails, or a store does not give a file.
     """
     live: dict[str, int] = {}
     log = log_of(table)
@@ -44,7 +45,11 @@ def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[s
         newest = max(checkpoints)
         try:
             live |= dict(_files_of_checkpoint(log.child(newest)))
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        except (pa.ArrowException, KeyError, ValueError) as error:
+            return f"_delta_log/{newest}", f"cannot be read: {error}"
+        except OSError as error:
+            if not log.store.is_local:  # it may have not answered, which spoils nothing
+                raise
             return f"_delta_log/{newest}", f"cannot be read: {error}"
     for entry in commits_since_checkpoint(entries):
         for action in read_actions(log.child(entry.name)):
@@ -53,9 +58,11 @@ def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[s
             if action.get("remove"):
                 live.pop(action["remove"]["path"], None)
     for path, size in live.items():
-        file = place(table).child(unquote(path))
+        file, is_named = place(table).child(unquote(path)), path.rpartition("/")[2] in said
+        if not (is_named or file.store.is_local):
+            continue
         why = _why_not_whole(file, size)
-        if why is None and path.rpartition("/")[2] in said:
+        if why is None and is_named and file.store.is_local:
             why = _why_unreadable(file)
         if why is not None:
             return path, why
@@ -80,7 +87,7 @@ def _why_not_whole(file: Place, size: int) -> str | None:
         stream.seek(max(0, size - len(_MAGIC)))
         if stream.read() != _MAGIC:
             return "is spoilt: it does not end as Parquet does"
-    return OTHER_BYTES if has_other_checksums(file.path) else None
+    return OTHER_BYTES if file.store.is_local and has_other_checksums(file.path) else None
 
 
 def _why_unreadable(file: Place) -> str | None:

@@ -285,9 +285,10 @@ def version_if_there(table: str) -> int | None:
 def broken_file(table: str, said: str = "") -> Broken | None:
     """Return the first file of a table that is not whole: of its log, or one of its data.
 
-    All commits since the last checkpoint are read. On a local disk each data file is looked for,
-    which takes its time where a table is large; a store would be asked for each. One that ``said``
-    names, how a verb failed, is read. None: nothing was found, or there is no table.
+    All commits since the last checkpoint are read, and the checkpoint. On a local disk each data
+    file is looked for, which takes its time where a table is large; a store would be asked for
+    each. One that ``said`` names, how a verb failed, is looked at. None: nothing was found, or
+    there is no table.
 
     Raises:
         SourceError, OSError: the log cannot be listed, or a file went meanwhile.
@@ -304,7 +305,7 @@ def broken_file(table: str, said: str = "") -> Broken | None:
         why = _why_no_commit(log.child(entry.name), entry)
         if why is not None:
             return Broken(table, _in_log(entry), why)
-    found_data = broken_data(table, entries, said) if log.store.is_local else None
+    found_data = broken_data(table, entries, said)
     if found_data is None:
         return _without_last_commit(table, entries)
     path, why = found_data
