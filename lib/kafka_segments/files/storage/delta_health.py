@@ -175,8 +175,11 @@ def _other_checkpoint(table: str, entries: list[FileEntry]) -> Broken | None:
 
 def _why_other_checkpoint(table: str, entries: list[FileEntry], newest: FileEntry) -> str | None:
     told = written_checkpoint(table, entries)
-    is_of_newest = told is not None and told.version == int(newest.name[:20])
-    if told is not None and is_of_newest and told.size_bytes != newest.size_bytes:
+    if (
+        told is not None
+        and told.version == int(newest.name[:20])
+        and told.size_bytes != newest.size_bytes
+    ):
         return f"has {newest.size_bytes} bytes, it was written with {told.size_bytes}"
     file = log_of(table).child(newest.name)
     identity = (table, newest.name, newest.size_bytes, newest.mtime_ns)

@@ -30,9 +30,8 @@ def write_checksums(path: Path | str, data: bytes) -> None:
     Raises:
         OSError: they cannot be written.
     """
-    sums = (zlib.crc32(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE))
-    packed = b"".join(crc.to_bytes(4, "big") for crc in sums)
-    write_durably(checksums_beside(path), _HEADER.pack(_MAGIC, _PIECE) + packed, is_synced=True)
+    sums = _sums_of(memoryview(data), _PIECE)
+    write_durably(checksums_beside(path), _HEADER.pack(_MAGIC, _PIECE) + sums, is_synced=True)
 
 
 def has_other_checksums(path: Path | str) -> bool:
@@ -58,6 +57,9 @@ def has_other_checksums(path: Path | str) -> bool:
         first = max(0, size - _MOST_READ) // piece
         file.seek(first * piece)
         data = memoryview(file.read(size - first * piece))
+    return _sums_of(data, piece) != noted[_HEADER.size + 4 * first :]
+
+
+def _sums_of(data: memoryview, piece: int) -> bytes:
     sums = (zlib.crc32(data[at : at + piece]) for at in range(0, len(data), piece))
-    found = b"".join(crc.to_bytes(4, "big") for crc in sums)
-    return found != noted[_HEADER.size + 4 * first :]
+    return b"".join(crc.to_bytes(4, "big") for crc in sums)
