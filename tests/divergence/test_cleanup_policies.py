@@ -13,8 +13,8 @@ from kafka_segments.cli import cli
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
-from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
-from kafka_segments.verbs.copies.divergence.policy_options import load_policies
+from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
+from kafka_segments.verbs.copies.divergence.policies.options import load_policies
 from support.logs.log_copies import Batch, rolled
 from support.logs.log_folders import write_copies
 from support.logs.metadata_logs import config, log_bytes, log_dir, partition, topic, uuid_text

@@ -6,7 +6,6 @@ from itertools import takewhile
 
 import pytest
 
-from kafka_segments.verbs.copies.divergence.batch_facts import BatchFactsReader
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.decide.transactions import (
     ClientBatch,
@@ -18,6 +17,7 @@ from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
     Term,
 )
 from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice, Way, advise
+from kafka_segments.verbs.copies.divergence.log_reading.batch_facts import BatchFactsReader
 from support.logs.log_copies import (
     HOLES,
     Batch,

@@ -11,7 +11,7 @@ import pytest
 from kafka_segments.files.storage.durable_files import temporary_name
 from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles, WholeSegment
 from kafka_segments.verbs.copies.divergence.repair.decide.repairs import Repair, plan_repair
 from kafka_segments.verbs.copies.divergence.repair.repaired_log import NewLog, write_log
 from support.logs.log_copies import (

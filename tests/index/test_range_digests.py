@@ -10,8 +10,8 @@ from kafka_segments.kafka.index.segment import segment_walker
 from kafka_segments.kafka.index.segment.recovered_segment import Ranges
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader
-from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
+from kafka_segments.verbs.copies.divergence.log_reading.segment_ranges import SegmentRangeReader
+from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import Stretch
 from support.logs.log_reading import fetched_of, reader_of
 from support.logs.sound_logs import STYLES, sound_log
 from support.logs.strategies import v2_batch

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.verbs.find.internals.decide.history_start import (
+from kafka_segments.verbs.find.internals.metadata.decide.history_start import (
     HistoryStart,
     MetadataLog,
     Part,

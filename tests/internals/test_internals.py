@@ -19,8 +19,8 @@ from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError, clusters_with_metadata
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
-from kafka_segments.verbs.find.internals.decide.changes import later_begins
 from kafka_segments.verbs.find.internals.decide.rows import begins_and_ends
+from kafka_segments.verbs.find.internals.metadata.decide.changes import later_begins
 from kafka_segments.verbs.judge.retention.command_options import load_configs
 from support.logs import metadata_logs as made
 from support.logs.strategies import v2_batch

@@ -18,7 +18,7 @@ from kafka_segments.kafka.index.log.producer_state import NO_EPOCH
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.decide.rows import state_at
 from kafka_segments.verbs.find.internals.files import Origin
-from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
+from kafka_segments.verbs.find.internals.metadata.history import PROBLEMS
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from support.kafka.cluster_disks import (
     NAMES,

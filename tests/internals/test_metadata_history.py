@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.verbs.find.internals.metadata_history import (
+from kafka_segments.verbs.find.internals.metadata.history import (
     PROBLEMS,
     HistoryRow,
     MetadataHistory,
     Point,
 )
-from kafka_segments.verbs.find.internals.metadata_image import (
+from kafka_segments.verbs.find.internals.metadata.image import (
     BROKERS,
     CONFIGS,
     FEATURES,

@@ -29,7 +29,7 @@ from kafka_segments.verbs.find.internals.groups.decide.groups import (
     SKIPS,
     decide_groups,
 )
-from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
+from kafka_segments.verbs.find.internals.metadata.history import PROBLEMS
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from support.kafka.cluster_disks import (
     as_admin_describes,

@@ -7,7 +7,7 @@ from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
-from kafka_segments.verbs.find.internals.decide.changes import decide_changes, steps_of
+from kafka_segments.verbs.find.internals.metadata.decide.changes import decide_changes, steps_of
 
 # Most columns are null here.
 SCHEMA = StructType([StructField(one.name, one.dataType) for one in METADATA_PARTITIONS.schema])

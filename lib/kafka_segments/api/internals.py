@@ -14,9 +14,9 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
-from kafka_segments.verbs.find.internals.as_of import AsOf
 from kafka_segments.verbs.find.internals.groups.run import GroupsOptions, run_groups
-from kafka_segments.verbs.find.internals.run_metadata import (
+from kafka_segments.verbs.find.internals.metadata.as_of import AsOf
+from kafka_segments.verbs.find.internals.run_changed import (
     ChangesOptions,
     StateOptions,
     run_changed,

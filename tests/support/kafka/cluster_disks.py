@@ -14,7 +14,7 @@ from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.messages.records import INTERNAL_TOPICS, decode_internal
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
+from kafka_segments.verbs.find.internals.metadata.history import HistoryRow, MetadataHistory, Point
 from support.kafka.kafka_referee import Answer, Referee
 from support.model.plain_decoder import PlainRecord, plain_records
 

@@ -28,10 +28,17 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
 )
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from kafka_segments.verbs.copies.divergence.keyed_records import KeyedLogs
-from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, Open, WholeSegment
-from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader, SegmentRanges
-from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
+from kafka_segments.verbs.copies.divergence.log_reading.keyed_records import KeyedLogs
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import (
+    CopyFiles,
+    Open,
+    WholeSegment,
+)
+from kafka_segments.verbs.copies.divergence.log_reading.segment_ranges import (
+    SegmentRangeReader,
+    SegmentRanges,
+)
+from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import Stretch
 from support.logs.log_reading import reader_of
 from support.logs.sound_logs import LZ4, ZSTD, compressed
 from support.logs.strategies import (

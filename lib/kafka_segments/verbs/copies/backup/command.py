@@ -19,7 +19,7 @@ from kafka_segments.verbs.copies.divergence.command import (
     shared_options,
 )
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, named_copies
-from kafka_segments.verbs.copies.divergence.policy_options import load_policies
+from kafka_segments.verbs.copies.divergence.policies.options import load_policies
 
 
 @click.group(cls=Group)

@@ -38,7 +38,7 @@ from kafka_segments.verbs.copies.backup.tasks import find_timestamps
 from kafka_segments.verbs.copies.divergence.absent_replicas import by_broker
 from kafka_segments.verbs.copies.divergence.decide.frames import chosen_segments
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
-from kafka_segments.verbs.copies.divergence.read_policies import MetadataHistory
+from kafka_segments.verbs.copies.divergence.policies.read import MetadataHistory
 from kafka_segments.verbs.copies.divergence.run import Compared, run_divergence
 
 BACKUP = "backup"

@@ -14,7 +14,7 @@ from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.verbs.copies.divergence.log_files import open_sized
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import open_sized
 
 _ROWS = [wire.BATCH_LAST_OFFSET, wire.BATCH_MAX_TIMESTAMP, wire.BATCH_ATTRIBUTES]
 _OF_BROKER = layout.LOG_APPEND_TIME | layout.CONTROL

@@ -11,7 +11,7 @@ from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.decide.matching import is_matched
-from kafka_segments.verbs.copies.divergence.read_policies import MetadataHistory
+from kafka_segments.verbs.copies.divergence.policies.read import MetadataHistory
 
 _MOST_BROKERS = _MOST_LOGS = 8
 

@@ -21,7 +21,7 @@ from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, 
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.elect.command import elect
 from kafka_segments.verbs.copies.divergence.mirror.command import mirror
-from kafka_segments.verbs.copies.divergence.policy_options import load_policies
+from kafka_segments.verbs.copies.divergence.policies.options import load_policies
 from kafka_segments.verbs.copies.divergence.repair.command import repair
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
 

@@ -4,8 +4,8 @@ import uuid
 from dataclasses import dataclass, field
 
 from kafka_segments.errors import UsageError
-from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
+from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
 
 
 @dataclass(frozen=True)

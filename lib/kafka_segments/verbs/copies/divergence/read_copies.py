@@ -29,15 +29,15 @@ from kafka_segments.verbs.copies.divergence.decide.frames import (
     with_copy,
 )
 from kafka_segments.verbs.copies.divergence.decide.matching import matched_topics
+from kafka_segments.verbs.copies.divergence.log_reading.tasks import read_segments
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
-from kafka_segments.verbs.copies.divergence.read_policies import (
+from kafka_segments.verbs.copies.divergence.policies.read import (
     NO_HISTORY,
     MetadataHistory,
     history_at_hand,
     with_history,
 )
-from kafka_segments.verbs.copies.divergence.tasks import read_segments
-from kafka_segments.verbs.copies.divergence.tasks_policies import with_policy
+from kafka_segments.verbs.copies.divergence.policies.tasks import with_policy
 
 
 class ListedCopies(NamedTuple):

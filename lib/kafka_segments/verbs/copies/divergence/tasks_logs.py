@@ -27,8 +27,8 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
 )
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from kafka_segments.verbs.copies.divergence.keyed_records import KeyedLogs
-from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment
+from kafka_segments.verbs.copies.divergence.log_reading.keyed_records import KeyedLogs
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles, WholeSegment
 
 KEYS = ("topic", "partition")
 COMPARED = StructType(

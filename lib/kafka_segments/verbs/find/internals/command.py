@@ -22,8 +22,8 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.verbs.find.internals.as_of import parse_as_of
 from kafka_segments.verbs.find.internals.groups.command import groups
+from kafka_segments.verbs.find.internals.metadata.as_of import parse_as_of
 from kafka_segments.verbs.find.internals.tier.command import tier
 from kafka_segments.verbs.find.internals.transactions.command import transactions
 
@@ -119,7 +119,7 @@ def _read(
     from kafka_segments.verbs.find.internals.files import Origin  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.report import print_internals, print_state  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals  # noqa: PLC0415
-    from kafka_segments.verbs.find.internals.run_metadata import StateOptions, run_state  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.run_changed import StateOptions, run_state  # noqa: PLC0415
 
     root, found = absolute_uri(warehouse), 0
     origin = Origin(
@@ -164,7 +164,7 @@ def _changed(
     **_: Any,
 ) -> int:
     from kafka_segments.verbs.find.internals.report import print_changes  # noqa: PLC0415
-    from kafka_segments.verbs.find.internals.run_metadata import ChangesOptions, run_changed  # noqa: PLC0415
+    from kafka_segments.verbs.find.internals.run_changed import ChangesOptions, run_changed  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     since_ms = None if since is None else given_point("--since", since, now_ms=now_ms)

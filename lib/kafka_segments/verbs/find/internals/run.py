@@ -31,8 +31,8 @@ from kafka_segments.verbs.find.internals.decide.rows import (
     sum_by_log,
 )
 from kafka_segments.verbs.find.internals.files import InternalFiles, Origin, find_files
+from kafka_segments.verbs.find.internals.metadata.write import write_history
 from kafka_segments.verbs.find.internals.tasks import read_records
-from kafka_segments.verbs.find.internals.write_history import write_history
 
 _CHANGED = StructType(
     [

@@ -11,7 +11,7 @@ from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import FirstLookOnlyError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
-from kafka_segments.verbs.find.internals.decide.changes import decide_changes, steps_of
+from kafka_segments.verbs.find.internals.metadata.decide.changes import decide_changes, steps_of
 from kafka_segments.verbs.find.internals.transactions.run import (
     TransactionsOptions,
     run_transactions,

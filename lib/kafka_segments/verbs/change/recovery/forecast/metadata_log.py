@@ -19,7 +19,7 @@ from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, parse_segment_name
 from kafka_segments.kafka.wire.record_filling import RecordFiller
-from kafka_segments.verbs.find.internals.metadata_image import (
+from kafka_segments.verbs.find.internals.metadata.image import (
     BROKER,
     BROKERS,
     CONFIGS,

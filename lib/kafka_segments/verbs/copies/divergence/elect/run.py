@@ -25,20 +25,20 @@ from kafka_segments.verbs.copies.divergence.elect.decide.usable_copies import (
 )
 from kafka_segments.verbs.copies.divergence.elect.tasks import weigh_replicas
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
+from kafka_segments.verbs.copies.divergence.policies.read import (
+    MetadataHistory,
+    read_history,
+    with_history,
+)
+from kafka_segments.verbs.copies.divergence.policies.tasks import with_policy
 from kafka_segments.verbs.copies.divergence.read_copies import (
     ListedCopies,
     list_copies,
     read_copies,
     refuse_doubles,
 )
-from kafka_segments.verbs.copies.divergence.read_policies import (
-    MetadataHistory,
-    read_history,
-    with_history,
-)
-from kafka_segments.verbs.copies.divergence.tasks_policies import with_policy
 from kafka_segments.verbs.find.internals.files import Origin, find_files
-from kafka_segments.verbs.find.internals.write_history import rows_of
+from kafka_segments.verbs.find.internals.metadata.write import rows_of
 
 
 class Elections(NamedTuple):

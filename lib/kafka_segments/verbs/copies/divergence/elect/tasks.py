@@ -12,7 +12,6 @@ from pyspark.sql.types import (
 
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.verbs.copies.divergence.batch_facts import BatchFactsReader
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy, CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
@@ -24,7 +23,8 @@ from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
     Term,
 )
 from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice, advise
-from kafka_segments.verbs.copies.divergence.log_files import CopyFiles
+from kafka_segments.verbs.copies.divergence.log_reading.batch_facts import BatchFactsReader
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles
 from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs
 
 CANDIDATES = StructType(

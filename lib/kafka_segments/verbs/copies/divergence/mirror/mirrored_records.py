@@ -10,17 +10,17 @@ import numpy as np
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.verbs.copies.divergence.batch_facts import batch_facts, is_control
-from kafka_segments.verbs.copies.divergence.log_files import Open, open_file
-from kafka_segments.verbs.copies.divergence.mirror.decide.mirrored_log import MirroredLog
-from kafka_segments.verbs.copies.divergence.mirror.decide.mirrors import OffsetSync
-from kafka_segments.verbs.copies.divergence.record_reading import (
+from kafka_segments.verbs.copies.divergence.log_reading.batch_facts import batch_facts, is_control
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import Open, open_file
+from kafka_segments.verbs.copies.divergence.log_reading.record_reading import (
     RecordReader,
     digest64,
     formed_records,
     has_value,
     key_digest,
 )
+from kafka_segments.verbs.copies.divergence.mirror.decide.mirrored_log import MirroredLog
+from kafka_segments.verbs.copies.divergence.mirror.decide.mirrors import OffsetSync
 
 _INT16, _INT32, _SYNC = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">qq")
 

@@ -15,7 +15,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.copies.divergence.absent_replicas import by_broker
-from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
 from kafka_segments.verbs.copies.divergence.decide.frames import (
     chosen_segments,
     listed_logs,
@@ -31,13 +30,14 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.logs import (
 from kafka_segments.verbs.copies.divergence.mirror.decide.unknown_mirrors import unknown_mirrors
 from kafka_segments.verbs.copies.divergence.mirror.mirrored_records import LogSegments
 from kafka_segments.verbs.copies.divergence.mirror.tasks import compare_mirrors
-from kafka_segments.verbs.copies.divergence.read_copies import load_of, refuse_missing, tell_links
-from kafka_segments.verbs.copies.divergence.read_policies import (
+from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
+from kafka_segments.verbs.copies.divergence.policies.read import (
     MetadataHistory,
     history_at_hand,
     with_history,
 )
-from kafka_segments.verbs.copies.divergence.tasks_policies import with_policy
+from kafka_segments.verbs.copies.divergence.policies.tasks import with_policy
+from kafka_segments.verbs.copies.divergence.read_copies import load_of, refuse_missing, tell_links
 
 _TASKS_A_CORE = 4  # logs are of different sizes
 _NAMED = 20

@@ -15,7 +15,7 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy
-from kafka_segments.verbs.copies.divergence.log_files import is_of_tier
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import is_of_tier
 from kafka_segments.verbs.copies.divergence.mirror.decide.logs import MIRROR, NOTED, SOURCE
 from kafka_segments.verbs.copies.divergence.mirror.decide.mirrored_log import MirroredLog
 from kafka_segments.verbs.copies.divergence.mirror.decide.mirrors import (

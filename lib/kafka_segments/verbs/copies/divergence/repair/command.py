@@ -19,7 +19,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.uris import without_secrets
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, copy_option
-from kafka_segments.verbs.copies.divergence.policy_options import history_option, load_policies
+from kafka_segments.verbs.copies.divergence.policies.options import history_option, load_policies
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
 

@@ -27,7 +27,11 @@ from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, PARTITION_METAD
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata
 from kafka_segments.verbs.copies.divergence.decide.copies import UNBOUNDED, CopyPiece
-from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment, open_file
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import (
+    CopyFiles,
+    WholeSegment,
+    open_file,
+)
 from kafka_segments.verbs.copies.divergence.repair.decide.repairs import Taken
 
 _UNFINISHED = ".unfinished"

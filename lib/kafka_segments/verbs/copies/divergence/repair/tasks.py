@@ -19,7 +19,7 @@ from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.copies import UNSOUND, Copy, CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
-from kafka_segments.verbs.copies.divergence.log_files import CopyFiles, WholeSegment
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles, WholeSegment
 from kafka_segments.verbs.copies.divergence.repair.decide.repairs import Repair, plan_repair
 from kafka_segments.verbs.copies.divergence.repair.repaired_log import NewLog, Proof, write_log
 from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs

@@ -9,7 +9,7 @@ from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.messages.records import UNKNOWN
-from kafka_segments.verbs.find.internals.metadata_image import ENTRIES, TOPIC
+from kafka_segments.verbs.find.internals.metadata.image import ENTRIES, TOPIC
 
 # What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
 TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"

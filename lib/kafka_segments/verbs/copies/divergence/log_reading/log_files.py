@@ -14,8 +14,11 @@ from kafka_segments.kafka.wire.tiered_names import parse_object_name
 from kafka_segments.verbs.copies.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part
 from kafka_segments.verbs.copies.divergence.decide.record_fields import HeldRecords
-from kafka_segments.verbs.copies.divergence.record_reading import MOST_BATCH_BYTES, RecordReader
-from kafka_segments.verbs.copies.divergence.sound_batches import SoundBatches, Stretch
+from kafka_segments.verbs.copies.divergence.log_reading.record_reading import (
+    MOST_BATCH_BYTES,
+    RecordReader,
+)
+from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import SoundBatches, Stretch
 
 _BATCH_ROWS = [
     *(wire.BATCH_POSITION, wire.BATCH_SIZE_BYTES, wire.BATCH_BASE_OFFSET, wire.BATCH_LAST_OFFSET),

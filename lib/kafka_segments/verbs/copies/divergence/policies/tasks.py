@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, StructType
 
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
+from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
 
 _OF_LOG = ("topic", "topic_id", "cluster", "node_id")
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from kafka_segments.engine.frames.driver_rows import by_keys
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.verbs.find.internals.metadata_history import HistoryRow, MetadataHistory, Point
+from kafka_segments.verbs.find.internals.metadata.history import HistoryRow, MetadataHistory, Point
 
 HISTORY = StructType(
     row_fields(

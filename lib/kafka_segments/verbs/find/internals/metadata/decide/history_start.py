@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.verbs.find.internals.decide.agreement import is_of
+from kafka_segments.verbs.find.internals.metadata.decide.agreement import is_of
 
 
 class Snapshot(NamedTuple):

@@ -7,7 +7,7 @@ from kafka_segments.kafka.index.segment.range_digests import RangeFold
 from kafka_segments.kafka.index.segment.recovered_segment import Ranges
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.copies.divergence.decide.copies import CopyDamage
-from kafka_segments.verbs.copies.divergence.sound_batches import SoundBatches, Stretch
+from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import SoundBatches, Stretch
 
 
 class SegmentRanges(NamedTuple):

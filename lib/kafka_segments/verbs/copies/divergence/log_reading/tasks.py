@@ -19,9 +19,13 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     CopyDamage,
     CopyDamageKind,
 )
-from kafka_segments.verbs.copies.divergence.log_files import counted, is_of_tier, open_sized
-from kafka_segments.verbs.copies.divergence.segment_ranges import SegmentRangeReader
-from kafka_segments.verbs.copies.divergence.sound_batches import Stretch
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import (
+    counted,
+    is_of_tier,
+    open_sized,
+)
+from kafka_segments.verbs.copies.divergence.log_reading.segment_ranges import SegmentRangeReader
+from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import Stretch
 
 LOG_COLUMNS = ("copy", "topic", "partition")
 RANGES = StructType(

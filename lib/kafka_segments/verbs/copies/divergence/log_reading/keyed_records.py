@@ -9,23 +9,23 @@ from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.verbs.copies.divergence.batch_facts import batch_facts, is_control
 from kafka_segments.verbs.copies.divergence.decide.copies import CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.keyed import Keyed, OfTransaction
-from kafka_segments.verbs.copies.divergence.log_files import (
+from kafka_segments.verbs.copies.divergence.log_reading.batch_facts import batch_facts, is_control
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import (
     Open,
     WholeSegment,
     counted,
     open_file,
     stretch_of,
 )
-from kafka_segments.verbs.copies.divergence.record_reading import (
+from kafka_segments.verbs.copies.divergence.log_reading.record_reading import (
     RecordReader,
     formed_records,
     has_value,
     key_digest,
 )
-from kafka_segments.verbs.copies.divergence.sound_batches import SoundBatches
+from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import SoundBatches
 
 
 class KeyedLogs:

@@ -18,7 +18,7 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     CopyDamage,
     CopyDamageKind,
 )
-from kafka_segments.verbs.copies.divergence.fitting_batches import fitting
+from kafka_segments.verbs.copies.divergence.log_reading.fitting_batches import fitting
 
 _WINDOW_BYTES = 4 * 1024 * 1024
 _REACH = 2**31  # offsets that a segment can hold, as Kafka rolls it

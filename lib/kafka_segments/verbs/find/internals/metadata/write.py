@@ -19,7 +19,14 @@ from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.statements import in_any
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_segments.verbs.find.internals.decide.history_start import (
+from kafka_segments.verbs.find.internals.decide.rows import HELD
+from kafka_segments.verbs.find.internals.metadata.copies import (
+    Copy,
+    copies_of,
+    without_denied,
+    without_uncommitted,
+)
+from kafka_segments.verbs.find.internals.metadata.decide.history_start import (
     HistoryStart,
     MetadataLog,
     Snapshot,
@@ -27,16 +34,9 @@ from kafka_segments.verbs.find.internals.decide.history_start import (
     choose_start,
     runs_of,
 )
-from kafka_segments.verbs.find.internals.decide.metadata_logs import sum_metadata_logs
-from kafka_segments.verbs.find.internals.decide.rows import HELD
-from kafka_segments.verbs.find.internals.metadata_copies import (
-    Copy,
-    copies_of,
-    without_denied,
-    without_uncommitted,
-)
-from kafka_segments.verbs.find.internals.metadata_history import PROBLEMS
-from kafka_segments.verbs.find.internals.tasks_history import fold_history
+from kafka_segments.verbs.find.internals.metadata.decide.logs import sum_metadata_logs
+from kafka_segments.verbs.find.internals.metadata.history import PROBLEMS
+from kafka_segments.verbs.find.internals.metadata.tasks import fold_history
 
 _MOST_TOLD = 20
 

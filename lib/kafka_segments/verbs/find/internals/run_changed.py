@@ -24,17 +24,17 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.moments import moment_text
-from kafka_segments.verbs.find.internals.as_of import AsOf
-from kafka_segments.verbs.find.internals.decide.changes import (
-    decide_changes,
-    later_begins,
-    steps_of,
-)
 from kafka_segments.verbs.find.internals.decide.rows import (
     HELD,
     begins_and_ends,
     described,
     state_at,
+)
+from kafka_segments.verbs.find.internals.metadata.as_of import AsOf
+from kafka_segments.verbs.find.internals.metadata.decide.changes import (
+    decide_changes,
+    later_begins,
+    steps_of,
 )
 
 _AT = StructType(row_fields("cluster string, at_offset long"))

@@ -13,7 +13,7 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.judge.retention.command_options import load_configs
 
 if TYPE_CHECKING:
-    from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies
+    from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
 
 history_option = click.option(
     "--warehouse",
@@ -37,7 +37,7 @@ def load_policies(
         UsageError: as ``load_configs``.
     """
     from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError  # noqa: PLC0415
-    from kafka_segments.verbs.copies.divergence.cleanup_policies import CleanupPolicies  # noqa: PLC0415
+    from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies  # noqa: PLC0415
 
     root = None if warehouse is None else absolute_uri(warehouse)
     configs = load_configs(

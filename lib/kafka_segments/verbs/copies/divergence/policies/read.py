@@ -19,10 +19,10 @@ from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.replicas_at_hand import named_last
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
-from kafka_segments.verbs.copies.divergence.cleanup_policies import POLICIES, CleanupPolicies
+from kafka_segments.verbs.copies.divergence.policies.cleanup import POLICIES, CleanupPolicies
 from kafka_segments.verbs.find.internals.files import Origin, internal_files
+from kafka_segments.verbs.find.internals.metadata.write import fold_best_replicas, rows_of
 from kafka_segments.verbs.find.internals.tasks import read_records
-from kafka_segments.verbs.find.internals.write_history import fold_best_replicas, rows_of
 
 OF_METADATA = Origin((), topics=(METADATA_TOPIC,))
 

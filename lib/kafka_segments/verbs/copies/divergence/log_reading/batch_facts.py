@@ -13,7 +13,7 @@ from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.copies.divergence.decide.copies import CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.transactions import ClientBatch
-from kafka_segments.verbs.copies.divergence.log_files import BatchAt, Open, open_file
+from kafka_segments.verbs.copies.divergence.log_reading.log_files import BatchAt, Open, open_file
 
 
 class BatchFactsReader:

@@ -1,0 +1,1 @@
+"""Decisions over copies of the metadata log: which agree, and what each entry changed."""
