@@ -35,6 +35,7 @@ from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
 from support.logs.strategies import crc32c
 from support.spark.rows_of import rows_of
 from support.stores.object_store import ObjectStore
+from support.verbs.figures import figures_of
 
 HOUR_MS = 3_600_000
 MOMENT = CLOCK_MS + HOUR_MS
@@ -402,6 +403,32 @@ def test_partitions_of_which_the_cluster_has_no_copy_at_hand_are_not_known(
 
     assert (status, rows["t-0"]["verdict"]) == (1, "complete")
     assert "not known whether the backup holds t-1, t-2: no copy of the cluster's is" in told
+    asked = ("backup", "verify", "--backup", tmp_path / "b", "--against", f"n1={tmp_path}/n1")
+    read = figures_of(*asked)
+    assert read.of("exit_status") == 1
+    assert read.of("unknowns") == read.of("findings") != 0
+    assert read.of("backup_logs", "t", "complete") == 1
+    assert read.of("backup_logs", "t", "missing") is None
+
+
+def test_figures_count_what_a_backup_holds_by_topic(spark: SparkSession, tmp_path: Path) -> None:
+    log = drawn_log(random.Random(4), keys=20)
+    hostile = 'x"} 1\n\\n\u202e'
+    names = ("t-0", "t-1", f"{hostile}-0")
+    write_copies(tmp_path / "n1", {name: rolled(random.Random(4), log) for name in names})
+    whole = rolled(random.Random(4), log)
+    write_copies(tmp_path / "b", {"t-0": whole, f"{hostile}-0": rolled(random.Random(4), log)})
+    _dated(tmp_path, MOMENT)
+    asked = ("backup", "verify", "--backup", tmp_path / "b", "--against", f"n1={tmp_path}/n1")
+
+    read = figures_of(*asked, "--moment", MOMENT)
+
+    assert (read.exit_code, read.of("exit_status"), read.of("findings")) == (1, 1, 1)
+    assert read.of("backup_moment_timestamp_seconds") == MOMENT / 1000
+    assert read.of("backup_only_there_logs") == 0
+    assert read.of("backup_logs", hostile, "complete") == 1
+    verdicts = ("complete", "missing", "incomplete", "not known")
+    assert [read.of("backup_logs", "t", verdict) for verdict in verdicts] == [1, 1, 0, 0]
 
 
 @pytest.mark.usefixtures("few")

@@ -58,7 +58,7 @@ def test_logs_that_miss_the_same_of_a_backup_are_one_row(
     logs = rows_of(spark, rows, _LOGS)
     compared = Compared(logs, cast("ReadCopies", None), 4, 0, 90, 9)
     verified = Verified(
-        logs, Moment(0, is_given=True), {"incomplete": 3, "complete": 1}, 0, compared
+        logs, Moment(0, is_given=True), {"incomplete": 3, "complete": 1}, 0, 0, compared
     )
 
     print_backup(verified, "table")

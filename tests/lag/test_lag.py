@@ -25,6 +25,7 @@ from support.kafka.kafka_referee import Referee
 from support.logs.strategies import CONTROL, TRANSACTIONAL, v2_batch
 from support.spark.filled_tables import fill
 from support.spark.stored_builds import build_few
+from support.verbs.figures import figures_of
 
 NOW_MS = 10_000
 COMMIT_MARKER, ABORT_MARKER = bytes.fromhex("00000001"), bytes.fromhex("00000000")
@@ -175,6 +176,36 @@ def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
         "deleted": ("behind", 5, 350),
         "behind": ("no commit left from that time", None, None),
     }
+
+
+@pytest.mark.usefixtures("few")
+def test_the_figures_of_groups_are_of_what_is_known(spark: SparkSession, warehouse: str) -> None:
+    read = figures_of("lag", "--warehouse", warehouse, "--now-ms", NOW_MS)
+
+    assert (read.exit_code, read.of("exit_status"), read.of("findings")) == (1, 1, 4)
+    assert read.of("tables_age_seconds") == 0
+    names = ("partitions", "partitions_to_look_at", "offsets", "gone_offsets", "time_max_seconds")
+    assert {
+        group: tuple(read.of(f"lag_{name}", group) for name in names)
+        for group in ("behind", "expired", "ahead", "elsewhere", "up to date")
+    } == {
+        "behind": (1, 0, 8, 0, 8.9),
+        "expired": (1, 1, 14, 5, 9),
+        "ahead": (1, 1, -6, 0, 0),
+        "elsewhere": (1, 1, None, None, None),
+        "up to date": (1, 0, 0, 0, 0),
+    }
+
+
+@pytest.mark.parametrize(
+    "words", [("--explain", "behind"), ("--at", "now"), ("--share-groups",)], ids=lambda w: w[0]
+)
+def test_other_questions_have_no_figures(words: tuple[str, ...], warehouse: str) -> None:
+    asked = ["lag", "--warehouse", warehouse, "--output", "prometheus", *words]
+    done = CliRunner().invoke(cli, asked)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"leave {words[0]} out" in done.stderr
 
 
 @pytest.mark.usefixtures("few")

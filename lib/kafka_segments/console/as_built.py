@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.console.output import duration, utc
+from kafka_segments.console.prometheus import give_tables_age
 from kafka_segments.errors import KafkaSegmentsError
 
 if TYPE_CHECKING:
@@ -52,10 +53,12 @@ def _not_known_where_broken() -> Iterator[None]:
     try:
         yield
     except KafkaSegmentsError as error:
+        give_tables_age(None)
         tell_not_known([f"how old the tables are is not known: {error}"])
 
 
 def _say_age(builds_ms: Sequence[int], now_ms: int) -> None:
+    give_tables_age(now_ms - min(builds_ms) if builds_ms else None)
     if builds_ms:
         say(_age(min(builds_ms), max(builds_ms), now_ms))
     else:

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,20 @@ import click
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import noting
-from kafka_segments.console.strict_options import INT, MOMENT_MS, complete_folder, is_quiet
+from kafka_segments.console.prometheus import (
+    PROMETHEUS,
+    Answer,
+    answering,
+    print_answer,
+    source_of,
+)
+from kafka_segments.console.strict_options import (
+    INT,
+    MOMENT_MS,
+    complete_folder,
+    is_quiet,
+    verb_words,
+)
 from kafka_segments.engine.sources.missing import MOST_VANISHED
 from kafka_segments.errors import KafkaSegmentsError, TerminatedError, UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, NEWEST
@@ -195,13 +208,34 @@ def shared_options(
 def run_with(command: Callable[..., int], options: Mapping[str, Any]) -> None:
     """Run a command with its options, but for ``--verbose``, which ``run`` takes."""
     given = {name: value for name, value in options.items() if name != "verbose"}
-    run(lambda: command(**given), verbose=options["verbose"])
+
+    def end(answer: Answer, status: int, not_known: int) -> None:
+        print_answer(
+            answer,
+            verb=verb_words(click.get_current_context()),
+            source=source_of(options),
+            now_ms=options["now_ms"],
+            status=status,
+            not_known=not_known,
+        )
+
+    run(
+        lambda: command(**given),
+        verbose=options["verbose"],
+        end=end if options.get("output") == PROMETHEUS else None,
+    )
 
 
-def run(command: Callable[[], int], *, verbose: bool) -> None:
+def run(
+    command: Callable[[], int],
+    *,
+    verbose: bool,
+    end: Callable[[Answer, int, int], None] | None = None,
+) -> None:
     """Run a command and leave with its exit status; errors become one line on stderr.
 
-    With ``--quiet`` nothing else is said there.
+    With ``--quiet`` nothing else is said there. ``end`` prints the figures of an answer, given the
+    status and how many things are not known besides; of a command that fails it is given none.
     """
     quiet = is_quiet()
     logged = logging.StreamHandler(sys.stderr)
@@ -216,13 +250,20 @@ def run(command: Callable[[], int], *, verbose: bool) -> None:
     for handler in () if verbose else logging.getLogger().handlers:
         handler.addFilter(_is_not_of_py4j)
     unraisable = sys.unraisablehook
+    has_ended = False
     try:
-        with _silence(quiet), noting() as not_known:
+        with _silence(quiet), noting() as not_known, answering() as answer:
             status = command()
             if not_known and status == ExitStatus.DONE:
                 status = ExitStatus.FINDINGS
+            has_ended = True
+            if end is not None:
+                end(answer, status, len(set(not_known)))
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  the last line of defence
         status = _told(error, verbose=verbose)
+        if end is not None and not has_ended and status <= ExitStatus.FAILED:
+            with suppress(OSError):  # stdout is gone: stderr has said what failed
+                end(Answer(), status, 0)
     sys.unraisablehook = unraisable  # what the error held has ended by now
     sys.exit(status)
 

@@ -12,6 +12,7 @@ from kafka_segments.console.early import Refused, check_before_session, require_
 from kafka_segments.console.help_form import write_example, write_options
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output_schemas import output_schema
+from kafka_segments.console.prometheus import PROMETHEUS
 from kafka_segments.errors import UsageError
 from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
@@ -200,6 +201,14 @@ def _schema_option() -> click.Option:
     )
 
 
+def _offer_figures(output: click.Option) -> None:
+    """Let ``--output`` print figures, too."""
+    forms = output.type.choices if isinstance(output.type, click.Choice) else ()
+    output.type = click.Choice([*forms, PROMETHEUS])
+    told = (output.help or "").rstrip(".")
+    output.help = f"{told}; prometheus: figures for node_exporter's textfile collector."
+
+
 def verb_words(ctx: click.Context) -> str:
     """Return the words of a verb, such as ``divergence elect``, in its job, too."""
     words = [str(ctx.command.name)]
@@ -230,6 +239,7 @@ class Command(click.Command):
     do without Spark; then Java is looked for only where a session is to start. ``extra``: the
     extra of the wheel without which it can do nothing; None: the core is enough without
     --warehouse. ``example``: what is typed behind its name, as its help shows it.
+    ``has_figures``: --output prometheus prints figures, which it gives to ``give_figures``.
     """
 
     def __init__(
@@ -239,6 +249,7 @@ class Command(click.Command):
         may_spare_spark: Sequence[str] = (),
         extra: str | None = "spark",
         example: str,
+        has_figures: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
@@ -246,6 +257,8 @@ class Command(click.Command):
         if any(param.name == "output" for param in self.params):
             self.params.append(_schema_option())
         for param in self.params:
+            if has_figures and param.name == "output" and isinstance(param, click.Option):
+                _offer_figures(param)
             if param.type is click.STRING and param.metavar in _PLACES:
                 param.type = _PLACES[param.metavar]
         self.reads = reads

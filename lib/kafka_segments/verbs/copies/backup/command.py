@@ -27,7 +27,7 @@ def backup() -> None:
     """Judge backups of log directories without a broker."""
 
 
-@backup.command(example="--backup /mnt/backup --against b1=/mnt/broker-1")
+@backup.command(example="--backup /mnt/backup --against b1=/mnt/broker-1", has_figures=True)
 @click.option(
     "--backup",
     "backups",

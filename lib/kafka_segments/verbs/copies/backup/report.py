@@ -5,11 +5,13 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.grouping import counted
 from kafka_segments.console.lines import say
+from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import alike_rows, print_result, without_numbers
 from kafka_segments.kafka.wire.moments import moment_text
 from kafka_segments.verbs.copies.backup.decide.ends import MARGIN_MS
 from kafka_segments.verbs.copies.backup.decide.verdicts import BackupVerdict
+from kafka_segments.verbs.copies.backup.report_figures import figures_of
 from kafka_segments.verbs.copies.backup.run import Verified
 from kafka_segments.verbs.copies.divergence.report import read_text
 
@@ -23,15 +25,11 @@ def print_backup(verified: Verified, output: str) -> int:
     A table leaves out complete logs, unless the cluster has changed them since, and has one row
     for logs that miss the same, with a count and the first.
     """
-    rows = verified.rows.orderBy("topic", "partition")
-    if output == "table":
-        is_quiet = F.col("verdict").isin(BackupVerdict.COMPLETE, BackupVerdict.MADE_LATER)
-        rows = verified.rows.where(~is_quiet | (F.size("since") > 0))
-        words = ("verdict", without_numbers(F.to_json("misses")), without_numbers(F.col("doubt")))
-        in_order = (F.size("misses") == 0, F.col("topic"), F.col("partition"))
-        rows = alike_rows(rows, *words, "since", order=in_order)
-    if output != "table" or not rows.isEmpty():
-        print_result(rows, output, names=_NAMES, cells=_cells)
+    if output == PROMETHEUS:
+        unknown = verified.verdicts.get(BackupVerdict.UNKNOWN, 0)
+        give_figures(figures_of(verified), findings=verified.findings, unknowns=unknown)
+    else:
+        _print_rows(verified, output)
     counts, moment = verified.verdicts, verified.moment
     margin = "" if moment.is_given else f", within {MARGIN_MS // 60_000} minutes"
     there = sum(counts.values()) - counts.get(BackupVerdict.MADE_LATER, 0)
@@ -44,6 +42,18 @@ def print_backup(verified: Verified, output: str) -> int:
         f" {read_text(verified.compared)}"
     )
     return verified.findings
+
+
+def _print_rows(verified: Verified, output: str) -> None:
+    rows = verified.rows.orderBy("topic", "partition")
+    if output == "table":
+        is_quiet = F.col("verdict").isin(BackupVerdict.COMPLETE, BackupVerdict.MADE_LATER)
+        rows = verified.rows.where(~is_quiet | (F.size("since") > 0))
+        words = ("verdict", without_numbers(F.to_json("misses")), without_numbers(F.col("doubt")))
+        in_order = (F.size("misses") == 0, F.col("topic"), F.col("partition"))
+        rows = alike_rows(rows, *words, "since", order=in_order)
+    if output != "table" or not rows.isEmpty():
+        print_result(rows, output, names=_NAMES, cells=_cells)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

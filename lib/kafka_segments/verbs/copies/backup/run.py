@@ -51,13 +51,15 @@ class Verified:
 
     ``rows``: those of ``decide.judged_logs``. ``moment``: the one that they were judged by.
     ``verdicts``: number of logs by verdict. ``only_there``: number of logs that the cluster no
-    longer has.
+    longer has. ``unread``: number of logs of which the cluster's metadata tells, and no copy is at
+    hand: they are no rows.
     """
 
     rows: DataFrame
     moment: Moment
     verdicts: dict[str, int]
     only_there: int
+    unread: int
     compared: Compared
 
     @property
@@ -99,7 +101,7 @@ def run_backup(
     compared = run_divergence(spark, options, caches, dry_run=dry_run, tell=tell)
     found, differences = compared.found, compared.rows
     listed, logs, copies = found.listed, found.logs, found.copies
-    _tell_unread(found.history, logs.where(F.col("copy") != BACKUP))
+    unread = _tell_unread(found.history, logs.where(F.col("copy") != BACKUP))
     ends = log_ends(differences, backup=BACKUP)
     is_given = moment_ms is not None
     asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
@@ -121,14 +123,17 @@ def run_backup(
     verdicts = rows.groupBy("verdict").agg(F.count("*").alias("logs")).collect()
     counts = {row["verdict"]: row["logs"] for row in verdicts}
     only_there = only_in_backup(logs, backup=BACKUP).count()
-    return Verified(rows, moment, counts, only_there, compared)
+    return Verified(rows, moment, counts, only_there, unread, compared)
 
 
-def _tell_unread(history: MetadataHistory, logs: DataFrame) -> None:
-    """Tell of which partitions no copy of the cluster's is at hand, by its own metadata log."""
+def _tell_unread(history: MetadataHistory, logs: DataFrame) -> int:
+    """Tell of which partitions no copy of the cluster's is at hand, by its own metadata log.
+
+    Returns how many these are.
+    """
     named = history.named
     if named is None or logs.where(F.col("topic") == METADATA_TOPIC).isEmpty():
-        return  # the backup's may name partitions that are deleted by now
+        return 0  # the backup's may name partitions that are deleted by now
     found = without_log(named, by_broker(logs))
     names = [name for of_cluster in found.values() for name in of_cluster]
     if names:
@@ -136,6 +141,7 @@ def _tell_unread(history: MetadataHistory, logs: DataFrame) -> None:
         tell_not_known(
             [f"not known whether the backup holds {told}: no copy of the cluster's is at hand"]
         )
+    return len(names)
 
 
 def _with_timestamps(asked: DataFrame) -> DataFrame:

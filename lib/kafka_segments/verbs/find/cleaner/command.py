@@ -12,7 +12,10 @@ from kafka_segments.console.strict_options import Command
 
 
 @click.command(
-    cls=Command, extra=None, example="/data/kafka-logs --server-properties server.properties"
+    cls=Command,
+    extra=None,
+    example="/data/kafka-logs --server-properties server.properties",
+    has_figures=True,
 )
 @directory_options(
     click.option(

@@ -5,11 +5,13 @@ from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
+from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, print_table
 from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
 from kafka_segments.kafka.wire.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
 from kafka_segments.verbs.find.cleaner.log_summary import log_summary
+from kafka_segments.verbs.find.cleaner.report_figures import count_unknown, figures_of
 from kafka_segments.verbs.find.cleaner.run import NodeStands
 
 _ORDER = {stand: number for number, stand in enumerate((*FOR_A_PERSON, *Stand))}
@@ -28,6 +30,12 @@ def print_cleaner(nodes: Sequence[NodeStands], output: str, *, in_words: bool = 
     elif output == "table":
         for node in nodes:
             _print_node(node)
+    elif output == PROMETHEUS:
+        give_figures(
+            (figure for node in nodes for figure in figures_of(node)),
+            findings=count_findings(nodes),
+            unknowns=sum(map(count_unknown, nodes)),
+        )
     else:
         print_dicts((row for node in nodes for row in rows_of(node)), output)
     for node in nodes:

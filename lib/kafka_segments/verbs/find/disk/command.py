@@ -6,6 +6,7 @@ import click
 
 from kafka_segments.console.local_folders import directory_options, local_folders
 from kafka_segments.console.options import ExitStatus, run_with
+from kafka_segments.console.prometheus import give_tables_age
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
@@ -24,6 +25,7 @@ _OF_TABLES = ("growth", "blocked")
     reads=("segments", "log_dirs", "runs"),
     extra=None,
     example="/data/kafka-logs --rows topics",
+    has_figures=True,
 )
 @directory_options(
     click.option(
@@ -81,4 +83,7 @@ def _growth(warehouse: str, use: "DiskUse", now_ms: int) -> "TableGrowth":
     with verb_session("disk", warehouse=warehouse, reads_all=True) as verb:
         from kafka_segments.verbs.find.disk.growth_of_tables import read_growth  # noqa: PLC0415
 
-        return read_growth(verb.spark, warehouse, use, now_ms=now_ms)
+        grown = read_growth(verb.spark, warehouse, use, now_ms=now_ms)
+    is_known = grown.built_ms and not grown.unknown
+    give_tables_age(now_ms - min(grown.built_ms.values()) if is_known else None)
+    return grown

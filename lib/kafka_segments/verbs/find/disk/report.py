@@ -5,6 +5,7 @@ from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
 from kafka_segments.console.output import cell, console, duration, print_text, size_text
+from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, show_table
 from kafka_segments.files.storage.folder_lock import LockState
 from kafka_segments.files.storage.local_folder import as_text
@@ -13,6 +14,7 @@ from kafka_segments.verbs.find.disk.decide.growth import DAY_MS, SPANS_MS, Growt
 from kafka_segments.verbs.find.disk.decide.kinds import GOES
 from kafka_segments.verbs.find.disk.decide.verdicts import MayGo
 from kafka_segments.verbs.find.disk.judged_folders import JudgedFolder
+from kafka_segments.verbs.find.disk.report_figures import figures_of
 from kafka_segments.verbs.find.disk.report_growth import (
     blocked_rows,
     growth_rows,
@@ -36,11 +38,14 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
                 _print_dir(use, one)
         if len(use.dirs) > 1:
             print_text(f"together {size_text(use.used_bytes)}, as du counts them")
-    else:
+    elif output != PROMETHEUS:
         print_dicts(rows_of(use, rows), output)
     for line in not_known_of(use):
         say(line)
-    return count_findings(use) + _say_notes(use, rows)
+    found = count_findings(use) + _say_notes(use, rows)
+    if output == PROMETHEUS:
+        give_figures(figures_of(use), findings=found, unknowns=len(not_known_of(use)))
+    return found
 
 
 def _say_notes(use: DiskUse, rows: str) -> int:

@@ -7,6 +7,7 @@ import click
 from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
+from kafka_segments.console.prometheus import PROMETHEUS
 from kafka_segments.console.strict_options import POSITIVE_INT, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
@@ -19,7 +20,10 @@ _MINUTE_MS = 60_000
 
 
 @click.command(
-    cls=Command, reads=("segments", "logs"), example="--warehouse /srv/warehouse --group billing"
+    cls=Command,
+    reads=("segments", "logs"),
+    example="--warehouse /srv/warehouse --group billing",
+    has_figures=True,
 )
 @click.option(
     "--at",
@@ -63,6 +67,13 @@ def lag(**options: Any) -> None:
     times, and what auto.offset.reset makes of that. Exit status 1: unread records of some group
     are gone, its lag cannot be told, or an offset went or is not known.
     """
+    if options["output"] == PROMETHEUS:
+        for name in ("explain", "at", "is_share"):
+            if options[name]:
+                option = "--share-groups" if name == "is_share" else f"--{name}"
+                raise click.UsageError(
+                    f"--output prometheus has the lag of consumer groups now: leave {option} out"
+                )
     if options["explain"] is None:
         run_with(_lag, options)
     else:

@@ -7,11 +7,18 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import duration, utc
+from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.verbs.find.lag.decide.commits import BEHIND, NOT_KNOWN, UP_TO_DATE
+from kafka_segments.verbs.find.lag.decide.commits import (
+    BEHIND,
+    NOT_KNOWN,
+    NOT_READABLE,
+    UP_TO_DATE,
+)
 from kafka_segments.verbs.find.lag.decide.share import NOT_BEGUN
+from kafka_segments.verbs.find.lag.report_figures import figures_of
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 _NAMES = ("group", "topic-partition", "committed>", "end>", "behind>", "time behind>", "status")
@@ -27,9 +34,13 @@ def print_lag(lags: DataFrame, output: str) -> int:
     """Print lags; return how many commits are neither up to date nor simply behind."""
     with ExitStack() as caches:
         lags = computed_once(lags, caches)
-        order = [F.desc_nulls_last("time_lag_ms")] if output == "table" else []
-        print_result(lags.orderBy(*order, *_ORDER), output, names=_NAMES, cells=_cells)
         found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND)).count()
+        if output == PROMETHEUS:
+            unknown = lags.where(F.col("status").isin(NOT_KNOWN, NOT_READABLE)).count()
+            give_figures(figures_of(lags), findings=found, unknowns=unknown)
+        else:
+            order = [F.desc_nulls_last("time_lag_ms")] if output == "table" else []
+            print_result(lags.orderBy(*order, *_ORDER), output, names=_NAMES, cells=_cells)
         say(f"{lags.count()} commits, {found} that someone must look at")
         return found
 

@@ -10,7 +10,7 @@ from kafka_segments.console.progress import progress
 from kafka_segments.console.strict_options import Command
 
 
-@click.command(cls=Command, extra=None, example="/data/kafka-logs")
+@click.command(cls=Command, extra=None, example="/data/kafka-logs", has_figures=True)
 @directory_options(
     click.option(
         "--check",

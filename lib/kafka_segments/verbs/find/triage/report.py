@@ -6,8 +6,10 @@ from typing import Any
 from kafka_segments.console.grouping import alike, counted
 from kafka_segments.console.lines import print_dicts
 from kafka_segments.console.output import console, print_text, size_text
+from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.kafka.wire.plain_text import first_of, node_in_words
 from kafka_segments.verbs.find.triage.decide import Line, Section
+from kafka_segments.verbs.find.triage.report_figures import count_unknown, figures_of
 from kafka_segments.verbs.find.triage.run import TriagedNode
 
 _MOST_LINES = 8
@@ -20,6 +22,9 @@ def print_triage(nodes: Sequence[TriagedNode], output: str) -> int:
     if output == "table":
         for node in nodes:
             _print_page(node)
+    elif output == PROMETHEUS:
+        figures = (figure for node in nodes for figure in figures_of(node))
+        give_figures(figures, findings=count_findings(nodes), unknowns=count_unknown(nodes))
     else:
         print_dicts((row for node in nodes for row in rows_of(node)), output)
     return count_findings(nodes)

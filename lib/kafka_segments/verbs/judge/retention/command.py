@@ -6,6 +6,7 @@ import click
 
 from kafka_segments.console.as_built import tell_as_built
 from kafka_segments.console.options import ExitStatus, run_with
+from kafka_segments.console.prometheus import PROMETHEUS
 from kafka_segments.console.strict_options import Group
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
@@ -36,6 +37,7 @@ def retention() -> None:
 @retention.command(
     reads=("segments", "logs"),
     example="--warehouse /srv/warehouse --what-if retention_ms=86400000,604800000",
+    has_figures=True,
 )
 @click.option(
     "--what-if",
@@ -79,6 +81,8 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run import run_retention, run_what_if  # noqa: PLC0415
 
+    if what_if and output == PROMETHEUS:
+        raise UsageError("--output prometheus has what retention decides now: leave --what-if out")
     asked = retention_options(**options)
     grid = settings_grid(what_if)
     print_retention_settings(asked.warehouse, asked.configs, asked.topics)

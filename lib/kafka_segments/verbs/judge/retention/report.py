@@ -3,8 +3,10 @@
 from pyspark.sql import DataFrame, Row
 
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, duration, print_rows, utc
+from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, or_dash, print_table
 from kafka_segments.console.tables import cluster_column, print_result
+from kafka_segments.verbs.judge.retention.report_figures import figures_of, topics_of
 
 _YEAR_10000_MS = 253_402_300_800_000
 _DECISION = ("topic-partition", "base offset>", "decision", "bytes>", "goes (UTC)", "reason")
@@ -13,6 +15,11 @@ _WHAT_IF = ("topic", "setting", "segments>", "bytes>", "oldest offset>", "time s
 
 def print_retention(decisions: DataFrame, output: str) -> None:
     """Print decisions, the oldest segment of each log first."""
+    if output == PROMETHEUS:
+        topics = topics_of(decisions)
+        unsure = sum(row["unsure"] for row in topics)
+        give_figures(figures_of(topics), findings=unsure, unknowns=unsure)
+        return
     ordered = decisions.orderBy("log_dir", "topic", "partition", "base_offset")
     print_result(ordered, output, names=_DECISION, cells=_decision)
 

@@ -1,0 +1,51 @@
+"""What ``lag`` gives Prometheus: figures of each group and topic."""
+
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.console.prometheus import Figure, Metric
+from kafka_segments.verbs.find.lag.decide.commits import BEHIND, UP_TO_DATE
+
+_KEY = ("cluster", "group_id", "topic")
+_LABELS = ("cluster", "group", "topic")
+_PARTITIONS = Metric("lag_partitions", "Partitions of the topic that the group read.", _LABELS)
+_FINDINGS = Metric(
+    "lag_partitions_to_look_at",
+    "Of these, those that are neither up to date nor simply behind.",
+    _LABELS,
+)
+_OFFSETS = Metric("lag_offsets", "Offsets that the group is behind, of all partitions.", _LABELS)
+_GONE = Metric("lag_gone_offsets", "Unread offsets that are gone, of all partitions.", _LABELS)
+_TIME = Metric(
+    "lag_time_max_seconds",
+    "Lag in time of the partition where it is most; at least, where unread offsets are gone.",
+    _LABELS,
+)
+
+
+def figures_of(lags: DataFrame) -> Iterator[Figure]:
+    """Yield the figures of groups; where one partition's is not known, the group's is not.
+
+    Needs: the columns of ``decide_lag``.
+    """
+    is_found = ~F.col("status").isin(UP_TO_DATE, BEHIND)
+    groups = lags.groupBy(*_KEY).agg(
+        F.count("*").alias("partitions"),
+        F.count_if(is_found).alias("found"),
+        F.count("offset_lag").alias("known_offsets"),
+        F.try_sum("offset_lag").alias("offset_lag"),
+        F.try_sum("gone_offsets").alias("gone_offsets"),
+        F.count("time_lag_ms").alias("known_times"),
+        F.max("time_lag_ms").alias("time_lag_ms"),
+    )
+    for row in groups.orderBy(*_KEY).collect():
+        labels = tuple(row[name] or "" for name in _KEY)
+        has_offsets = row["known_offsets"] == row["partitions"]
+        has_times = row["known_times"] == row["partitions"]
+        yield Figure(_PARTITIONS, labels, row["partitions"])
+        yield Figure(_FINDINGS, labels, row["found"])
+        yield Figure(_OFFSETS, labels, row["offset_lag"] if has_offsets else None)
+        yield Figure(_GONE, labels, row["gone_offsets"] if has_offsets else None)
+        yield Figure(_TIME, labels, row["time_lag_ms"] / 1000 if has_times else None)

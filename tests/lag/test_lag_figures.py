@@ -1,0 +1,67 @@
+"""``lag --output prometheus``: sums of a group's partitions, and none where one is not known."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_segments.console.prometheus import text_format
+from kafka_segments.verbs.find.lag.report_figures import figures_of
+from support.spark.rows_of import rows_of
+from support.verbs.figures import read_figures
+
+pytestmark = pytest.mark.usefixtures("few")
+
+COLUMNS = (
+    "cluster string, group_id string, topic string, partition int, status string,"
+    " offset_lag long, time_lag_ms long, gone_offsets long"
+)
+MOST = 2**63 - 1
+HOSTILE = ('g"} 1\nx', "\\n", "\u202et")
+
+
+def _read(spark: SparkSession, *rows: tuple) -> dict[str, dict[tuple[str, ...], float | None]]:
+    return read_figures(text_format(figures_of(rows_of(spark, rows, COLUMNS))))
+
+
+def test_partitions_are_summed_and_the_latest_one_counts(spark: SparkSession) -> None:
+    read = _read(
+        spark,
+        ("c", "g", "t", 0, "behind", 3, 1_500, 0),
+        ("c", "g", "t", 1, "unread records deleted", 4, 500, 2),
+        ("c", "g", "t", 2, "up to date", 0, 0, 0),
+    )
+
+    key = ("c", "g", "t")
+    assert read == {
+        "lag_partitions": {key: 3},
+        "lag_partitions_to_look_at": {key: 1},
+        "lag_offsets": {key: 7},
+        "lag_gone_offsets": {key: 2},
+        "lag_time_max_seconds": {key: 1.5},
+    }
+
+
+def test_one_partition_that_is_not_known_leaves_no_sum(spark: SparkSession) -> None:
+    read = _read(
+        spark,
+        ("c", "g", "t", 0, "behind", 3, 1_500, 0),
+        ("c", "g", "t", 1, "not known", None, None, 0),
+        ("c", "g", "u", 0, "behind", 1, None, 0),
+        ("c", None, None, None, "not readable", None, None, 0),
+    )
+
+    assert read["lag_offsets"] == {("c", "g", "t"): None, ("c", "g", "u"): 1, ("c", "", ""): None}
+    assert set(read["lag_time_max_seconds"].values()) == {None}
+    assert read["lag_gone_offsets"]["c", "g", "t"] is None
+    assert read["lag_partitions_to_look_at"]["c", "", ""] == 1
+
+
+def test_a_sum_beyond_64_bits_is_not_known(spark: SparkSession) -> None:
+    rows = [("c", "g", "t", number, "behind", MOST, 1, 0) for number in (0, 1)]
+
+    assert _read(spark, *rows)["lag_offsets"] == {("c", "g", "t"): None}
+
+
+def test_hostile_names_are_labels(spark: SparkSession) -> None:
+    rows = [("c", name, name, 0, "up to date", 0, 0, 0) for name in HOSTILE]
+
+    assert set(_read(spark, *rows)["lag_offsets"]) == {("c", name, name) for name in HOSTILE}
