@@ -28,6 +28,7 @@ from kernel import bench_kernel
 from large import bench_large
 from looks import bench_looks
 from many import bench_many, bench_million
+from many_logs import bench_many_logs
 from model import cost_model
 from plots import plot_growth, plot_throughput
 from queries import bench_queries
@@ -46,6 +47,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "cores": bench_cores,
     "many": bench_many,
     "million": bench_million,
+    "many_logs": bench_many_logs,
     "large": bench_large,
     "looks": bench_looks,
     "store_looks": bench_store_looks,

@@ -1,11 +1,9 @@
 """Compare the copies of each log, in the executors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     StructType,
 )
@@ -19,18 +17,18 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     Copy,
     CopyDamage,
     CopyDamageKind,
+    CopyPiece,
     DifferenceKind,
     Divergence,
     HeldEpoch,
     of_other_clusters,
     with_quorum_end,
 )
-from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.log_reading.keyed_records import KeyedLogs
 from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles, WholeSegment
+from kafka_segments.verbs.copies.divergence.tasks_by_log import map_logs
 
-KEYS = ("topic", "partition")
 COMPARED = StructType(
     row_fields(
         "topic string, partition int, row int, kind string, is_finding boolean,"
@@ -53,21 +51,21 @@ def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False)
         first row, 0 in others.
     """
 
-    def compare(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
-        known = copies.to_pylist()
+    def compare(
+        topic: str,
+        partition: int,
+        known: Sequence[dict[str, Any]],
+        ranges: Sequence[dict[str, CopyPiece]],
+    ) -> list[dict[str, Any]]:
         described = sorted(map(copy_of, known))
         are_apart = any(row["has_many_ids"] for row in known)
         files = CopyFiles(check_crc=check_crc, are_apart=are_apart)
         keys = keyed_logs(known, check_crc=check_crc)
-        topic, partition = (value.as_py() for value in key)
         if topic == METADATA_TOPIC:
             described = with_quorum_end(described)
         if are_apart:
             described = of_other_clusters(described)
         held_by = tuple(copy.name for copy in described)
-        ranges = ranges_of(
-            Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist()
-        )
         if are_apart:
             ranges = [
                 {name: piece.without_epochs() for name, piece in one.items()} for one in ranges
@@ -78,19 +76,18 @@ def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False)
             start, end = min(c.start for c in described), max(c.end for c in described)
             detail = f"{first_line(error)}: a file has changed since it was listed, run it again"
             rows = [Divergence(DifferenceKind.UNREAD, True, start, end, held_by, detail=detail)]
-        log = {"topic": topic, "partition": partition, "held_by": held_by}
         bytes_read = files.bytes_read + keys.bytes_read
-        values = [
-            {**log, "row": number, "bytes_read": 0 if number else bytes_read, **_row(row)}
+        return [
+            {
+                "held_by": held_by,
+                "row": number,
+                "bytes_read": 0 if number else bytes_read,
+                **_row(row),
+            }
             for number, row in enumerate(rows)
         ]
-        return pa.Table.from_pylist(values, schema=to_arrow_schema(COMPARED))
 
-    def transform(copies: DataFrame) -> DataFrame:
-        grouped = copies.groupBy(*KEYS).cogroup(parts.groupBy(*KEYS))
-        return grouped.applyInArrow(compare, COMPARED)
-
-    return transform
+    return map_logs(parts, compare, COMPARED)
 
 
 def copy_of(row: dict[str, Any]) -> Copy:

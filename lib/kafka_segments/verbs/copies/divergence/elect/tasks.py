@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     StructType,
 )
@@ -13,7 +11,6 @@ from pyspark.sql.types import (
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy, CopyPiece
-from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.decide.overlaps import PiecesByCopy
 from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
@@ -25,7 +22,8 @@ from kafka_segments.verbs.copies.divergence.elect.decide.candidates import (
 from kafka_segments.verbs.copies.divergence.elect.decide.elections import Advice, advise
 from kafka_segments.verbs.copies.divergence.log_reading.batch_facts import BatchFactsReader
 from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles
-from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs
+from kafka_segments.verbs.copies.divergence.tasks_by_log import map_logs
+from kafka_segments.verbs.copies.divergence.tasks_logs import copy_of, keyed_logs
 
 CANDIDATES = StructType(
     row_fields(
@@ -51,15 +49,16 @@ def weigh_replicas(parts: DataFrame) -> Transform:
         give them first, empty where it is right.
     """
 
-    def weigh(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
-        rows = copies.to_pylist()
-        parts = (Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist())
-        advice = _advice(rows, ranges_of(parts))
-        topic, partition = (value.as_py() for value in key)
-        values = [
+    def weigh(
+        topic: str,
+        partition: int,
+        rows: Sequence[dict[str, Any]],
+        ranges: Sequence[dict[str, CopyPiece]],
+    ) -> list[dict[str, Any]]:
+        del topic, partition
+        advice = _advice(rows, ranges)
+        return [
             {
-                "topic": topic,
-                "partition": partition,
                 "rank": number,
                 **_row(candidate),
                 "way": advice.way.value,
@@ -70,13 +69,8 @@ def weigh_replicas(parts: DataFrame) -> Transform:
             }
             for number, candidate in enumerate(advice.candidates, start=1)
         ]
-        return pa.Table.from_pylist(values, schema=to_arrow_schema(CANDIDATES))
 
-    def transform(copies: DataFrame) -> DataFrame:
-        grouped = copies.groupBy(*KEYS).cogroup(parts.groupBy(*KEYS))
-        return grouped.applyInArrow(weigh, CANDIDATES)
-
-    return transform
+    return map_logs(parts, weigh, CANDIDATES)
 
 
 def _advice(rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece]]) -> Advice:

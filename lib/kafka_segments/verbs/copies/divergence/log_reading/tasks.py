@@ -1,6 +1,7 @@
 """Read segments of copies into digests of ranges, in the executors."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from kafka_segments.verbs.copies.divergence.log_reading.segment_ranges import Se
 from kafka_segments.verbs.copies.divergence.log_reading.sound_batches import Stretch
 
 LOG_COLUMNS = ("copy", "topic", "partition")
+_RANGES_A_BATCH = 1024  # of a few large segments, or of hundreds of small ones
 RANGES = StructType(
     row_fields(
         "range long, digest long, batches long, bytes long, base_offset long, last_offset long,"
@@ -57,17 +59,26 @@ def read_segments(*, check_crc: bool) -> Transform:
     Gives: the first six, gaps (places in it where offsets are missing), bytes_read, ranges (the
         columns of ``index.offset_ranges``), damages.
     """
-
-    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        arrow_schema = to_arrow_schema(READ)
-        reader = SegmentRangeReader(check_crc=check_crc)
-        for batch in batches:
-            for segment in batch.to_pylist():
-                row = _read(reader, segment)
-                yield pa.RecordBatch.from_pylist([row], schema=arrow_schema)
-
+    on_task = partial(digest_segments, check_crc=check_crc)
     needed = (*LOG_COLUMNS, "path", "segment_base", "next_base", "size_bytes")
     return lambda segments: segments.select(*needed).mapInArrow(on_task, READ)
+
+
+def digest_segments(
+    batches: Iterable[pa.RecordBatch], *, check_crc: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of ``read_segments``, those of many small segments in one batch."""
+    arrow_schema = to_arrow_schema(READ)
+    reader = SegmentRangeReader(check_crc=check_crc)
+    held: list[dict[str, Any]] = []
+    ranges = 0
+    for segment in (segment for batch in batches for segment in batch.to_pylist()):
+        held.append(_read(reader, segment))
+        ranges += 1 + len(held[-1]["ranges"])
+        if ranges >= _RANGES_A_BATCH:
+            yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
+            held, ranges = [], 0
+    yield pa.RecordBatch.from_pylist(held, schema=arrow_schema)
 
 
 def _read(reader: SegmentRangeReader, segment: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from kafka_segments.verbs.copies.divergence.mirror.decide.mirrors import (
     wrong_syncs,
 )
 from kafka_segments.verbs.copies.divergence.mirror.mirrored_records import LogSegments, MirrorReader
-from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS
+from kafka_segments.verbs.copies.divergence.tasks_by_log import KEYS
 
 UNREAD, WRONG_SYNC = "unread", "wrong sync"
 MIRRORED = StructType(

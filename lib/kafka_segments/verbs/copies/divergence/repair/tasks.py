@@ -6,9 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.row_types import row_fields
@@ -17,12 +15,12 @@ from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.copies import UNSOUND, Copy, CopyPiece
-from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
 from kafka_segments.verbs.copies.divergence.decide.logs import compare_log
 from kafka_segments.verbs.copies.divergence.log_reading.log_files import CopyFiles, WholeSegment
 from kafka_segments.verbs.copies.divergence.repair.decide.repairs import Repair, plan_repair
 from kafka_segments.verbs.copies.divergence.repair.repaired_log import NewLog, Proof, write_log
-from kafka_segments.verbs.copies.divergence.tasks_logs import KEYS, copy_of, keyed_logs
+from kafka_segments.verbs.copies.divergence.tasks_by_log import map_logs
+from kafka_segments.verbs.copies.divergence.tasks_logs import copy_of, keyed_logs
 
 REPAIRED = StructType(
     row_fields(
@@ -69,19 +67,16 @@ def repair_logs(parts: DataFrame, settings: RepairSettings) -> Transform:
     Gives: ``REPAIRED``, a row for each range; none of a log that needs no repair.
     """
 
-    def repair(key: Any, copies: pa.Table, found: pa.Table) -> pa.Table:
-        topic, partition = (value.as_py() for value in key)
-        parts = (Part(**{name: row[name] for name in Part._fields}) for row in found.to_pylist())
-        rows = _repaired(f"{topic}-{partition}", copies.to_pylist(), ranges_of(parts), settings)
-        log = {"topic": topic, "partition": partition}
-        values = [{**log, "row": number, **row} for number, row in enumerate(rows)]
-        return pa.Table.from_pylist(values, schema=to_arrow_schema(REPAIRED))
+    def repair(
+        topic: str,
+        partition: int,
+        copies: Sequence[dict[str, Any]],
+        ranges: Sequence[dict[str, CopyPiece]],
+    ) -> list[dict[str, Any]]:
+        rows = _repaired(f"{topic}-{partition}", copies, ranges, settings)
+        return [{"row": number, **row} for number, row in enumerate(rows)]
 
-    def transform(copies: DataFrame) -> DataFrame:
-        grouped = copies.groupBy(*KEYS).cogroup(parts.groupBy(*KEYS))
-        return grouped.applyInArrow(repair, REPAIRED)
-
-    return transform
+    return map_logs(parts, repair, REPAIRED)
 
 
 def _repaired(

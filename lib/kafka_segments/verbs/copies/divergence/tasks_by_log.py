@@ -1,0 +1,58 @@
+"""Map each log, with all that its copies hold, in the driver or in the executors."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from kafka_segments.engine.frames.local_rows import arrow_schema
+from kafka_segments.engine.frames.map_rows import map_rows
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.verbs.copies.divergence.decide.copies import CopyPiece
+from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ranges_of
+
+KEYS = ("topic", "partition")
+MapLog = Callable[
+    [str, int, Sequence[dict[str, Any]], Sequence[dict[str, CopyPiece]]],
+    Iterable[dict[str, Any]],
+]
+"""From a log's topic, partition, a row for each copy, and its ranges (``ranges_of``)."""
+
+_ROWS_A_BATCH = 1000
+
+
+def map_logs(parts: DataFrame, of_log: MapLog, columns: StructType) -> Transform:
+    """Map each log to rows; the rows of all copies of a log, and of their parts, go in one row.
+
+    A group of Spark's for each log would cost a millisecond, which most logs do not take.
+
+    Needs: rows of ``decide.frames.described``, and what ``of_log`` takes of them besides;
+        ``parts``: rows of ``decide.frames.unequal_parts``, of these logs.
+    Gives: ``columns``, of which ``of_log`` gives all but topic and partition, or some.
+    """
+
+    def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made = arrow_schema(columns)
+        for batch in batches:
+            for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+                rows = [
+                    {**{name: log[name] for name in KEYS}, **row}
+                    for log in batch.slice(first, _ROWS_A_BATCH).to_pylist()
+                    for row in of_log(log["topic"], log["partition"], log["copies"], _ranges(log))
+                ]
+                yield pa.RecordBatch.from_pylist(rows, schema=made)
+
+    def transform(copies: DataFrame) -> DataFrame:
+        held = copies.groupBy(*KEYS).agg(F.collect_list(F.struct("*")).alias("copies"))
+        unequal = F.collect_list(F.struct(*Part._fields)).alias("parts")
+        logs = held.join(parts.groupBy(*KEYS).agg(unequal), list(KEYS), how="left")
+        return map_rows(logs, on_task, columns, most_in_driver=None)
+
+    return transform
+
+
+def _ranges(log: dict[str, Any]) -> list[dict[str, CopyPiece]]:
+    return ranges_of(Part(**part) for part in log["parts"] or ())
