@@ -2,6 +2,7 @@
 
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.first_look_only import with_unverified
 from kafka_segments.verbs.tell.report.decide.overview import (
     YEAR_10000_MS,
     draw_spans,
@@ -14,7 +15,7 @@ NOW_MS = 1_000
 SEGMENTS = (
     "base_offset long, size_bytes long, damage string, min_timestamp_ms long,"
     " first_batch_timestamp_ms long, max_timestamp_ms long, largest_timestamp_ms long,"
-    " largest_timestamp_source string"
+    " largest_timestamp_source string, is_unverified boolean"
 )
 ROWS = [
     {"min_timestamp_ms": 0, "max_timestamp_ms": 0, "largest_timestamp_ms": 0},
@@ -31,7 +32,22 @@ _SIZED = [{"base_offset": 10 * n, "size_bytes": 1 << n, **row} for n, row in enu
 def test_a_log_is_summed_up(spark: SparkSession) -> None:
     (row,) = frame(spark, SEGMENTS, *_SIZED).transform(summarize_logs(now_ms=NOW_MS)).collect()
 
-    assert tuple(row)[5:] == (5, 31, 1, 2, 1, 0, 2**62)
+    assert tuple(row)[5:] == (5, 31, 1, 0, 2, 1, 0, 2**62)
+
+
+def test_what_was_not_verified_is_counted_and_what_was_not_read_at_all_is_damage(
+    spark: SparkSession,
+) -> None:
+    columns = "next_offset long, checked string"
+    rows = [(9, "full"), (9, "headers"), (9, "index"), (9, None), (None, None)]
+
+    told = frame(spark, columns, *({"next_offset": end, "checked": how} for end, how in rows))
+    older = told.drop("checked")
+
+    assert [row[-1] for row in told.transform(with_unverified).collect()] == [
+        *(False, True, True, True, False),
+    ]
+    assert [row[-1] for row in older.transform(with_unverified).collect()] == [*[True] * 4, False]
 
 
 def test_spans_merge_neighbours_of_a_kind(spark: SparkSession) -> None:

@@ -187,6 +187,24 @@ def test_the_page_and_stderr_say_what_the_metadata_lacks(
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("checked", ["full", "headers", "index"])
+def test_no_damage_is_only_said_of_what_was_read(
+    spark: SparkSession, tmp_path: Path, checked: str
+) -> None:
+    counted = {"batch_count": None if checked == "index" else 1, "checked": checked}
+    row = {**SEGMENT_ROWS[0], "next_offset": 9, **counted, "damage": None}
+    for table, rows in {SEGMENTS: [row], RUNS: []}.items():
+        fill(Warehouse(spark, str(tmp_path)), table, rows)
+
+    page = render_report(run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS)))
+
+    is_known = checked == "full"
+    assert ("No segment is damaged." in page) == is_known
+    assert ("Whether 1 segment of 1 is sound is not known" in page) != is_known
+    assert ("<b>1</b> of which it is not known whether they are sound" in page) != is_known
+
+
+@pytest.mark.usefixtures("few")
 def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, tmp_path: Path) -> None:
     for table, rows in {SEGMENTS: SEGMENT_ROWS, RETENTION_DECISIONS: DECISIONS, RUNS: []}.items():
         fill(Warehouse(spark, str(tmp_path)), table, rows)
@@ -226,6 +244,7 @@ def test_totals_count_what_is_there(data: ReportData) -> None:
         "segments": 13,
         "size_bytes": 12_001,
         "damaged": 1,
+        "unverified": 0,
         "in_future": 1,
         "by_mtime": 1,
     }

@@ -96,3 +96,14 @@ def test_findings_are_told_apart_from_what_a_broker_leaves(
     print_build(done, OPTIONS, dry_run=False)
 
     assert capsys.readouterr().err.splitlines()[1:-1] == said
+
+
+def test_what_headers_do_not_tell_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    options = replace(OPTIONS, recovery=replace(OPTIONS.recovery, check_crc=False))
+
+    print_build(DONE, options, dry_run=False)
+
+    assert capsys.readouterr().err.splitlines()[1:-1] == [
+        "their checksums were not verified, as --check headers says: whether their records are"
+        " sound is not known"
+    ]

@@ -1,13 +1,16 @@
 """What views add to tables: a TIMESTAMP beside each moment, whatever table it is of."""
 
+from pathlib import Path
+
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.tables.catalog import REMOTE_SEGMENTS
+from kafka_segments.engine.tables.catalog import BUILD_TABLES, REMOTE_SEGMENTS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import newest_versions, schema
-from kafka_segments.engine.tables.views import moment_name, with_timestamps
+from kafka_segments.engine.tables.views import HISTORY, moment_name, register_views, with_timestamps
 from kafka_segments.settings import TopicConfig
 
 SETTINGS = set(TopicConfig.model_fields)
@@ -54,3 +57,26 @@ def test_a_timestamp_stands_beside_its_moment(spark: SparkSession) -> None:
     assert set(names) - set(REMOTE_SEGMENTS.schema.fieldNames()) == {
         *("state_at", "checked_at", "max_timestamp", "last_modified"),
     }
+
+
+@pytest.mark.usefixtures("few_and_many")
+def test_a_view_has_every_column_that_releases_added(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    later = [table for table in BUILD_TABLES if table.version > 1]
+    for table in later:
+        tables.create(table)
+
+    views = register_views(spark, tables.root)
+
+    assert later and SEGMENTS in later
+    for name, table in {**{table.name: table for table in later}, HISTORY: SEGMENTS}.items():
+        assert name in views
+        assert set(table.schema.fieldNames()) <= set(spark.table(name).columns)
+
+
+@pytest.mark.usefixtures("few_and_many")
+def test_a_table_of_somebody_else_is_shown_too(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("SELECT 7 AS seven").write.format("delta").save(str(tmp_path / "notes"))
+
+    assert register_views(spark, str(tmp_path)) == ["notes"]
+    assert spark.table("notes").collect() == [Row(seven=7)]

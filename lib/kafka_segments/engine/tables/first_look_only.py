@@ -1,9 +1,10 @@
-"""Segments that are known by a first look alone (``build --check index``)."""
+"""How much of a segment was read: its headers alone, or a few batches (``build --check``)."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.errors import UsageError
+from kafka_segments.kafka.index.segment.recovery_options import FULL
 
 
 class FirstLookOnlyError(UsageError):
@@ -18,6 +19,20 @@ def is_known_by_first_look() -> Column:
     Needs: next_offset (null: not read), batch_count (null in a first look).
     """
     return F.col("next_offset").isNotNull() & F.col("batch_count").isNull()
+
+
+def with_unverified(segments: DataFrame) -> DataFrame:
+    """Tell of each segment whether some of its batches were taken without verifying checksums.
+
+    Damage may be there that is not known. Of a segment that could not be read the damage says so.
+
+    Needs: next_offset (null: not read), and checked, which tables of older releases lack: of
+        their segments it is not known either.
+    Gives: the same with ``is_unverified`` (boolean).
+    """
+    checked = F.col("checked") if "checked" in segments.columns else F.lit(None)
+    is_unverified = F.col("next_offset").isNotNull() & ~checked.eqNullSafe(FULL)
+    return segments.withColumn("is_unverified", is_unverified)
 
 
 def refuse_first_looks(segments: DataFrame, lacks: str) -> None:

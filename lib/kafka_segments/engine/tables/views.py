@@ -12,6 +12,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.internal_current import current_records
 from kafka_segments.engine.tables.known_replicas import known_replicas
 from kafka_segments.engine.tables.missing import missing_tables
+from kafka_segments.engine.tables.schemas import newest_versions
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.files import list_folder, place
@@ -88,7 +89,7 @@ def view_of(tables: Warehouse, name: str) -> DataFrame:
 
 def published(warehouse: Warehouse, name: str) -> DataFrame:
     """Return the rows of a table without those of quarantined segments."""
-    return warehouse.read_published(Table(name, 1, ()))
+    return warehouse.read_published(Table(name, newest_versions().get(name, 1), ()))
 
 
 def with_timestamps(rows: DataFrame) -> DataFrame:

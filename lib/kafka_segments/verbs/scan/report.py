@@ -7,6 +7,7 @@ from kafka_segments.console.lines import say
 from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
+from kafka_segments.kafka.index.segment.recovery_options import HEADERS
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.summary import BuildSummary
 
@@ -74,6 +75,11 @@ def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> 
         lines.append(
             f"{done.segments_looked_at} of them by a first look, {done.segments_doubted} as a whole"
             " because it was not enough: columns checked, checked_why of table segments"
+        )
+    if options.check == HEADERS:
+        lines.append(
+            "their checksums were not verified, as --check headers says: whether their records are"
+            " sound is not known"
         )
     lines += map(no_segments, done.empty_sources)
     lines += _missing(done)

@@ -8,7 +8,7 @@ const SHORT = 20; // text of so few characters is not broken where there is room
 const LEAST_WIDTH = 0.05; // a rectangle without any is not drawn, nor its edge
 const END_MS = 253402300800000;
 const KINDS = [
-  { name: "sound", css: "sound" },
+  { name: "no damage found", css: "sound" },
   { name: "without timestamps: mtime", css: "mtime" },
   { name: "in the future", css: "future" },
   { name: "damaged", css: "damaged" },

@@ -16,7 +16,7 @@ from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffl
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
-from kafka_segments.engine.tables.first_look_only import is_known_by_first_look
+from kafka_segments.engine.tables.first_look_only import is_known_by_first_look, with_unverified
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.last_run import of_last_run
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
@@ -39,6 +39,7 @@ _SHOWN = (
     "batch_count",
     "record_count",
     "next_offset",
+    "is_unverified",
     "first_batch_timestamp_ms",
     "min_timestamp_ms",
     "max_timestamp_ms",
@@ -176,6 +177,7 @@ class _Report:
         self._limits = options.limits
         history = published(self._warehouse, SEGMENTS.name)
         written = history.transform(with_written_ms(now_ms=options.now_ms))
+        written = written.transform(with_unverified)
         self._history = written.select(*_SHOWN)
 
     def gather(self) -> ReportData:

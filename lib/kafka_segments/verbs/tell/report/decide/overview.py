@@ -22,8 +22,8 @@ def is_in_future(now_ms: int) -> Column:
 def summarize_logs(*, now_ms: int) -> Transform:
     """Sum up each log.
 
-    Needs: rows of ``segments``.
-    Gives: the key of a log; segments, size_bytes, damaged, in_future, by_mtime (long);
+    Needs: rows of ``segments``, with is_unverified.
+    Gives: the key of a log; segments, size_bytes, damaged, unverified, in_future, by_mtime (long);
         oldest_ms, newest_ms (long; null: there are no timestamps; oldest_ms is also null after a
         first look at some segment, which does not tell its least timestamp).
     """
@@ -35,6 +35,7 @@ def summarize_logs(*, now_ms: int) -> Transform:
             F.count("*").alias("segments"),
             F.sum("size_bytes").alias("size_bytes"),
             F.count("damage").alias("damaged"),
+            F.count_if("is_unverified").alias("unverified"),
             F.count_if(is_in_future(now_ms)).alias("in_future"),
             F.count_if(is_by_mtime()).alias("by_mtime"),
             F.when(F.count_if(is_unknown) == 0, F.min(F.when(least >= 0, least))).alias(
@@ -50,7 +51,7 @@ def summarize_logs(*, now_ms: int) -> Transform:
 
 def total_of_logs(logs: DataFrame) -> DataFrame:
     """Return one row: the number of logs, and the sums over what ``summarize_logs`` gives."""
-    names = ("segments", "size_bytes", "damaged", "in_future", "by_mtime")
+    names = ("segments", "size_bytes", "damaged", "unverified", "in_future", "by_mtime")
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names]
     return logs.agg(F.count("*").alias("logs"), *sums)
 

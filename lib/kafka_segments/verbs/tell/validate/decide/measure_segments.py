@@ -4,6 +4,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.findings import is_finding
+from kafka_segments.engine.tables.first_look_only import with_unverified
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus, plus
 from kafka_segments.engine.tables.windows import whole_log
@@ -26,7 +27,8 @@ def measure_segments(logs: DataFrame, *, now_ms: int) -> Transform:
 
     def transform(segments: DataFrame) -> DataFrame:
         return (
-            segments.withColumn(_HASH, _hash_of(LOG_KEYS))
+            segments.transform(with_unverified)
+            .withColumn(_HASH, _hash_of(LOG_KEYS))
             .withColumns(
                 {
                     "_end_before": F.max("next_offset").over(before),
@@ -79,6 +81,7 @@ def _sizes() -> list[Column]:
         F.least(*_COUNTS, "index_entries", "time_index_entries").alias("least_count"),
         (~empty_parts.isin(0, 3)).cast("int").alias("emptiness_conflicts"),
         is_finding().cast("int").alias("is_damaged"),
+        F.col("is_unverified").cast("int").alias("is_unverified"),
     ]
 
 

@@ -8,7 +8,7 @@ from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.verbs.tell.validate.decide.checks import Check, Severity, Suite
 
-SUITES_VERSION = 3
+SUITES_VERSION = 4
 _CLOCK_SKEW_MS = 3_600_000  # as log.message.timestamp.after.max.ms
 _FATAL, _WARNING, _INFO = Severity
 SEGMENT_CHECKS = (
@@ -63,7 +63,14 @@ SEGMENT_CHECKS = (
         _INFO,
         "a timestamp of a record, not the file's mtime, decides on retention",
     ),
-    Check("no_damage", "is_damaged", _WARNING, "the segment is sound up to its end"),
+    Check("no_damage", "is_damaged", _WARNING, "nothing that was read of the segment is damaged"),
+    Check(
+        "checksums_verified",
+        "is_unverified",
+        _WARNING,
+        "all batches were read and their checksums verified: else whether the segment is sound is"
+        " not known",
+    ),
 )
 _ENTRY_CHECKS = (
     Check("entry_keys_unique", "duplicate_entries", _FATAL, "an entry has one row"),
