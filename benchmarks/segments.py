@@ -13,7 +13,7 @@ from kafka_segments.kafka.wire.crc import crc32c
 
 _HEADER_BYTES = 61
 _V1_HEADER_BYTES = 34
-_GZIP, _LZ4, _TRANSACTIONAL = 1, 3, 16
+_GZIP, _LZ4, _TRANSACTIONAL, _CONTROL = 1, 3, 16, 32
 _STORED_BYTES = 23  # gzip's header and trailer, and the header of one block that is stored
 _FIRST_TIMESTAMP = 1_700_000_000_000
 
@@ -24,32 +24,54 @@ def batch(
     timestamp: int,
     producer: tuple[int, int, int] = (-1, -1, -1),
     attributes: int = 0,
+    body: bytes | None = None,
 ) -> bytes:
-    """Make a v2 batch of random content with a good checksum; its offset is 0.
+    """Make a v2 batch with a good checksum, of random content or a given one; its offset is 0.
 
     ``producer``: its id, epoch and first sequence.
     """
     covered = struct.pack(
         ">hiqqqhii", attributes, records - 1, timestamp, timestamp, *producer, records
-    ) + os.urandom(size_bytes - _HEADER_BYTES)
+    ) + (os.urandom(size_bytes - _HEADER_BYTES) if body is None else body)
     return struct.pack(">qiibI", 0, size_bytes - 12, 0, 2, crc32c(covered)) + covered
 
 
-def idempotent_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
-    """Make a v2 batch of one of eight idempotent producers."""
-    return batch(size_bytes, records, timestamp, (timestamp // 1000 % 8, 0, 0))
+def idempotent_batch(size_bytes: int, records: int, timestamp: int, producers: int = 8) -> bytes:
+    """Make a v2 batch of one of some idempotent producers, which write in turn."""
+    return batch(size_bytes, records, timestamp, (timestamp // 1000 % producers, 0, 0))
 
 
 def transactional_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
-    """Make a v2 batch in a transaction of one of eight producers."""
+    """Make a v2 batch in a transaction of one of eight producers, which write in turn."""
     producer = (timestamp // 1000 % 8, 0, 0)
     return batch(size_bytes, records, timestamp, producer, attributes=_TRANSACTIONAL)
 
 
+def short_transaction_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
+    """Make one of seven v2 batches of a transaction, or the commit marker that follows them.
+
+    Eight producers have a transaction each in turn. A marker has one record, whose key is longer
+    than brokers write it.
+    """
+    number = timestamp // 1000
+    producer = (number // 8 % 8, 0, 0)
+    if number % 8 < 7:
+        return batch(size_bytes, records, timestamp, producer, attributes=_TRANSACTIONAL)
+    key_bytes = size_bytes - _HEADER_BYTES - 13
+    key = struct.pack(">hh", 0, 1).ljust(key_bytes, b"\0")
+    record = bytes(3) + bytes([2 * key_bytes]) + key + bytes([12]) + struct.pack(">hi", 0, 0)
+    record += bytes(1)
+    record = bytes([2 * len(record)]) + record
+    attributes = _TRANSACTIONAL | _CONTROL
+    return batch(size_bytes, 1, timestamp, producer, attributes=attributes, body=record)
+
+
 def mixed_batch(size_bytes: int, records: int, timestamp: int) -> bytes:
-    """Make a v2 batch that says it is compressed by lz4, or in the next second not at all."""
-    codec = _LZ4 if timestamp // 1000 % 2 else 0
-    return batch(size_bytes, records, timestamp, attributes=codec)
+    """Make an idempotent v2 batch that says it is compressed by lz4, or the next one not at all."""
+    number = timestamp // 1000
+    return batch(
+        size_bytes, records, timestamp, (number % 8, 0, 0), attributes=_LZ4 if number % 2 else 0
+    )
 
 
 def _v1(timestamp: int, attributes: int, value: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """What a scan finds of segments where numba compiles nothing, as under a debugger, or coverage."""
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,12 @@ import numpy as np
 from kafka_segments.kafka.index.segment.kernel import scan_buffer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
+from support.logs.producer_logs import producer_log
 
-CASES = ("v0-one-record", "v2-mixed-codecs", "v2-txn-mixed-with-plain")
+CASES = (
+    *("v0-one-record", "v2-mixed-codecs"),
+    *("v2-idempotent-pids-epochs", "v2-txn-mixed-with-plain"),
+)
 
 
 def scanned(logs: list[Path]) -> str:
@@ -25,8 +30,12 @@ def scanned(logs: list[Path]) -> str:
         )
 
 
-def test_a_scan_without_compiled_code_finds_the_same(synthetic: Path) -> None:
+def test_a_scan_without_compiled_code_finds_the_same(synthetic: Path, tmp_path: Path) -> None:
     logs = [log for case in CASES for log in sorted((synthetic / case / "t-0").glob("*.log"))]
+    for seed in range(8):
+        logs.append(tmp_path / str(seed) / f"{0:020}.log")
+        logs[-1].parent.mkdir()
+        logs[-1].write_bytes(producer_log(random.Random(seed)))
 
     uncompiled = subprocess.run(
         [sys.executable, "-W", "error", __file__, *logs],

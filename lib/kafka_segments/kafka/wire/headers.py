@@ -155,11 +155,12 @@ def check_crc(walk: Any, register: Any, stored: Any) -> Any:
 def least_timestamp(header: Any) -> Any:
     """Return the least timestamp (ms) of a batch's records, as far as its header says it.
 
-    A v2 header has the first record's, unless LogAppendTime or a delete horizon took its place.
+    The greatest one must not be negative. A v2 header has the first record's, unless LogAppendTime
+    or a delete horizon took its place; where that is negative or above the greatest, it tells none.
     """
     replaced = layout.LOG_APPEND_TIME | layout.DELETE_HORIZON
-    least = header.base_timestamp
-    is_first = header.magic >= layout.MAGIC_V2 and header.attributes & replaced == 0
-    if is_first and 0 <= least <= header.max_timestamp:
-        return least
-    return header.max_timestamp
+    least = header.max_timestamp
+    if header.magic >= layout.MAGIC_V2 and header.attributes & replaced == 0:
+        # unsigned, so that a negative one is above all others
+        least = np.int64(min(np.uint64(header.base_timestamp), np.uint64(least)))
+    return least

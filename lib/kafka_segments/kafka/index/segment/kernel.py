@@ -236,6 +236,7 @@ def scan_buffer(  # noqa: PLR0912, PLR0915 - see the module: arrays stay in one 
     time_entries: Any,
     epochs: Any,
     producer_batches: Any,
+    recent_producers: Any,
 ) -> Any:
     """Walk the batches in ``buffer[HEADER_ROOM:][:length]``, the file from ``data_position`` on.
 
@@ -245,7 +246,7 @@ def scan_buffer(  # noqa: PLR0912, PLR0915 - see the module: arrays stay in one 
     how many rows each got. Return the position to read on from.
     """
     data = address_of(buffer)
-    outputs = Outputs(offset_entries, time_entries, producer_batches)
+    outputs = Outputs(offset_entries, time_entries, producer_batches, recent_producers)
     walk = values.view(_SEGMENT_WALK)[0]
     data_end = data_position + length
     _clear_new_rows(walk)
@@ -305,7 +306,7 @@ def scan_buffer(  # noqa: PLR0912, PLR0915 - see the module: arrays stay in one 
         counts = counted(walk, counts, header, size_bytes, marker.end != IS_CORRUPT)
         if status != REFUSED_MARKER:
             position += size_bytes
-        if status == SOUND and begins_run(header):
+        if status == SOUND and begins_run(walk, header):
             file = data + HEADER_ROOM - data_position
             begun = Run(status, position, last_indexed_position, timestamps, counts)
             status, position, last_indexed_position, timestamps, counts = walk_run(

@@ -9,6 +9,7 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.kafka.index.segment import kernel, markers
 from kafka_segments.kafka.index.segment import walk as walks
 from kafka_segments.kafka.index.segment.appending import append_last_time_entry
+from kafka_segments.kafka.index.segment.batch_runs import NO_EPOCH, RECENT_COLUMNS, RECENT_SLOTS
 from kafka_segments.kafka.index.segment.producer_batches import BATCH_COLUMNS
 from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.kafka.index.segment.range_digests import RangeDigests
@@ -49,6 +50,7 @@ class SegmentWalker:
         self._bytes = self._buffer[kernel.HEADER_ROOM :]
         self._view = memoryview(self._bytes)
         self._make_outputs(size)
+        self._recent_producers = np.full((RECENT_SLOTS, RECENT_COLUMNS), NO_EPOCH, dtype=np.int64)
         self._digests = RangeDigests(digest_bits) if digest_bits else None
         self.marker_message = ""
 
@@ -88,7 +90,13 @@ class SegmentWalker:
                 digests.add(buffer[kernel.HEADER_ROOM :], length, position)
             position = int(
                 kernel.scan_buffer(
-                    buffer, length, position, walk.values, *outputs, self._producers_out
+                    buffer,
+                    length,
+                    position,
+                    walk.values,
+                    *outputs,
+                    self._producers_out,
+                    self._recent_producers,
                 )
             )
             counts = (walk.new_offset_entries, walk.new_time_entries, walk.new_epochs)

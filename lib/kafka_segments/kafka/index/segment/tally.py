@@ -103,9 +103,9 @@ def with_timestamps_of(timestamps: Any, header: Any) -> Any:
     greatest, offset_of_greatest, least = timestamps
     if header.max_timestamp > greatest:
         greatest, offset_of_greatest = header.max_timestamp, header.last_offset
-    batch_least = least_timestamp(header)
-    if batch_least >= 0 and (batch_least < least or least < 0):
-        least = batch_least
+    if header.max_timestamp >= 0:
+        # unsigned, so that -1 for none is above all others
+        least = np.int64(min(np.uint64(least), np.uint64(least_timestamp(header))))
     return Timestamps(greatest, offset_of_greatest, least)
 
 
