@@ -124,7 +124,7 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
     old = row(9, "bit rot", "a", "b", run_id="old", decided_at=OLD)
     rows = [
         old,
-        row(0, "equal", "", "ab"),
+        row(0, "equal", "", "ab", detail="by headers alone"),
         row(1, "later start", "a", ""),
         row(1, "bit rot", "a", "b"),
         row(1, "equal", "", "ab"),
@@ -139,6 +139,7 @@ def test_the_last_comparison_is_folded_by_partition_and_copy(
 
     assert facts is not None
     assert (facts.logs, facts.findings, facts.decided_ms) == (4, 1, 1_767_312_000_000)
+    assert facts.by_headers == 1
     assert [(one["partition"], one["kind"]) for one in facts.worst] == [(1, "bit rot")]
     assert [
         (one["partition"], one["is_finding"], one["held"], [tuple(d) for d in one["differing"]])

@@ -8,7 +8,7 @@ from kafka_segments.console.lines import say
 from kafka_segments.console.output import size_text
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import alike_rows, print_result, without_numbers
-from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind
+from kafka_segments.verbs.copies.divergence.decide.copies import BY_HEADERS, DifferenceKind
 from kafka_segments.verbs.copies.divergence.run import Compared
 
 _NAMES = ("log", "from>", "until>", "difference", "copies", "go by", "what was found")
@@ -46,7 +46,8 @@ def read_text(compared: Compared) -> str:
     """Return in words how much was read, as a share of what there is."""
     read, there = compared.bytes_read, compared.bytes_there
     share = f"{100 * read / there:.1f} %" if there else "none"
-    return f"read {size_text(read)}, {share} of {size_text(there)}"
+    said = f"read {size_text(read)}, {share} of {size_text(there)}"
+    return f"{said}; {BY_HEADERS}" if compared.is_by_headers else said
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -15,7 +15,11 @@ from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.verbs.copies.divergence.absent_replicas import tell_absent_replicas
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.decide.earlier_reads import kept_reads
-from kafka_segments.verbs.copies.divergence.decide.frames import other_topics, segments_of_copies
+from kafka_segments.verbs.copies.divergence.decide.frames import (
+    equal_by_headers,
+    other_topics,
+    segments_of_copies,
+)
 from kafka_segments.verbs.copies.divergence.options import CopyOptions
 from kafka_segments.verbs.copies.divergence.read_copies import ReadCopies, read_compared
 from kafka_segments.verbs.copies.divergence.tasks_logs import compare_logs
@@ -28,7 +32,7 @@ class Compared:
     """The rows of ``divergences``, and how many logs and bytes were compared.
 
     ``bytes_there``: the bytes of all segments that are compared; ``bytes_read``: how many of them
-    were read.
+    were read. ``is_by_headers``: of batches the headers alone, not their records.
     """
 
     rows: DataFrame
@@ -37,6 +41,7 @@ class Compared:
     alone: int
     bytes_there: int
     bytes_read: int
+    is_by_headers: bool = False
 
 
 def run_divergence(
@@ -72,6 +77,8 @@ def run_divergence(
     copies = copies.join(segments_of_copies(found.segments), list(own), how="left")
     compare = compare_logs(found.parts, check_crc=options.check_crc, check_keys=options.check_keys)
     rows = copies.transform(compare)
+    if not options.check_crc:
+        rows = rows.transform(equal_by_headers)
     if options.match == Match.BOTH:
         rows = rows.unionByName(found.logs.transform(other_topics))
     compared = computed_once(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
@@ -84,6 +91,7 @@ def run_divergence(
     return Compared(
         rows=rows,
         found=found,
+        is_by_headers=not options.check_crc,
         bytes_there=found.bytes_there,
         **_totals(found.logs, found.fresh, compared),
     )

@@ -34,7 +34,7 @@ class CopyFacts:
     """The last comparison: its moment in ms, partitions as ``decide_copies.map_logs`` gives them.
 
     ``logs`` is the number of partitions, of which ``maps`` has the first; ``worst`` has the first
-    findings.
+    findings. ``by_headers``: in how many only the headers of batches were compared.
     """
 
     decided_ms: int
@@ -42,6 +42,7 @@ class CopyFacts:
     maps: list[Row]
     worst: list[Row]
     findings: int
+    by_headers: int = 0
 
 
 class Named(NamedTuple):
@@ -94,14 +95,20 @@ def gather_copies(tables: Warehouse, *, logs: int, rows: int) -> CopyFacts | Non
             "maps": mapped.orderBy(*decide_copies.first_to_look_at()).limit(logs),
             "logs": mapped.agg(F.count("*")),
             "worst": _findings(compared).orderBy("topic", "partition", "row").limit(rows),
-            "totals": compared.agg(F.unix_millis(F.max("decided_at")), F.count_if("is_finding")),
+            "totals": compared.agg(
+                F.unix_millis(F.max("decided_at")),
+                F.count_if("is_finding"),
+                F.count_distinct(
+                    F.when(decide_copies.is_by_headers(), F.struct("topic", "partition"))
+                ),
+            ),
         }
     )
-    decided_ms, findings = found["totals"][0]
+    decided_ms, findings, by_headers = found["totals"][0]
     if decided_ms is None:
         return None
     maps = sorted(found["maps"], key=lambda row: (row["topic"], row["partition"]))
-    return CopyFacts(decided_ms, found["logs"][0][0], maps, found["worst"], findings)
+    return CopyFacts(decided_ms, found["logs"][0][0], maps, found["worst"], findings, by_headers)
 
 
 def _findings(compared: DataFrame) -> DataFrame:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 UNBOUNDED = 2**63 - 1
 """An offset that no batch of a range has: what is behind the last segment has no end."""
 _LEAST_QUORUM = 3
+BY_HEADERS = "by headers alone: whether the records behind them are sound is not known"
+"""What ranges that are equal get to hear where only headers were read."""
 
 
 class Match(StrEnum):

@@ -10,7 +10,7 @@ from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.wire.names import FolderState
-from kafka_segments.verbs.copies.divergence.decide.copies import DifferenceKind, Match
+from kafka_segments.verbs.copies.divergence.decide.copies import BY_HEADERS, DifferenceKind, Match
 
 _OF_TIER = r"/[0-9]{20}-[^/]+\.log$"
 _LOG = ("topic", "partition")
@@ -243,6 +243,15 @@ def unequal_parts(copies: DataFrame) -> Transform:
         return parts.join(unequal.select(*_LOG, "range"), [*_LOG, "range"], how="left_semi")
 
     return transform
+
+
+def equal_by_headers(rows: DataFrame) -> DataFrame:
+    """Say of ranges that are equal that only the headers of their batches were read.
+
+    Needs and gives: kind, detail.
+    """
+    is_equal = F.col("kind") == DifferenceKind.EQUAL
+    return rows.withColumn("detail", F.when(is_equal, BY_HEADERS).otherwise(F.col("detail")))
 
 
 def other_topics(logs: DataFrame) -> DataFrame:

@@ -38,6 +38,14 @@ def map_logs(compared: DataFrame) -> DataFrame:
     )
 
 
+def is_by_headers() -> Column:
+    """Tell whether a range is equal as far as the headers of its batches say.
+
+    Needs: kind, detail.
+    """
+    return (F.col("kind") == _EQUAL) & (F.col("detail") != "")
+
+
 def first_to_look_at() -> list[Column]:
     """Return the order by which partitions are kept where not all are."""
     return [F.desc("is_finding"), F.size("differing") == 0, *map(F.col, _LOG)]
