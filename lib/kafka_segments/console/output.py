@@ -138,7 +138,11 @@ def cell(text: str) -> str:
 
 def print_text(text: str) -> None:
     """Print one line of text on stdout; on a terminal numbers and paths in it are coloured."""
-    console().print(cell(text))
+    if sys.stdout.isatty():
+        console().print(cell(text))
+    else:  # a console for each of thousands of lines takes as long as what they tell of
+        sys.stdout.write(f"{plain(text)}\n")
+        sys.stdout.flush()
 
 
 def duration(ms: int | None) -> str:

@@ -85,9 +85,14 @@ def signed(content: Mapping[str, Any], *, indent: int | None = 1) -> bytes:
     return json.dumps({**content, _DIGEST: _sha256(_plain(content))}, indent=indent).encode()
 
 
-def write_manifest(path: Path, manifest: Manifest, *, is_synced: bool = True) -> None:
-    """Write a manifest; it appears whole, and is on disk if ``is_synced``."""
-    write_durably(path, encoded(manifest), is_synced=is_synced)
+def write_manifest(
+    path: Path, manifest: Manifest, *, is_synced: bool = True, indent: int | None = 1
+) -> None:
+    """Write a manifest; it appears whole, and is on disk if ``is_synced``.
+
+    ``indent`` None: in one line, which takes a fifth of the time.
+    """
+    write_durably(path, encoded(manifest, indent=indent), is_synced=is_synced)
 
 
 def read_manifest(path: Path, kind: type[_M]) -> _M:

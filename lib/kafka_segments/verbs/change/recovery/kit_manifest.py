@@ -262,8 +262,8 @@ def read_kit(kit: Path) -> KitManifest:
 
 
 def write_log(folder: Path, log: LogKit) -> None:
-    """Write what a kit says of a log into the folder of its log directory."""
-    write_manifest(folder / f"{log.log}{_SUFFIX}", log, is_synced=False)
+    """Write what a kit says of a log into the folder of its log directory, in one line."""
+    write_manifest(folder / f"{log.log}{_SUFFIX}", log, is_synced=False, indent=None)
 
 
 def read_log(folder: Path, name: str) -> LogKit:

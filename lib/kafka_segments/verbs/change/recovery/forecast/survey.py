@@ -92,7 +92,7 @@ class Surveyor:
                 if recovery.damage is not None:
                     damaged[base] = self._damaged(folder, start, base, recovery)
                     records[base] = sum_or_none([recovery.record_count, damaged[base].cut_records])
-            density = self._density(folder, start)
+            density = self._density(folder, start, counts)
             if reads_replayed:
                 problem = self._unreadable_replay(folder, start)
         except (OSError, FileChangedError, UnreadableObjectError) as error:
@@ -190,10 +190,13 @@ class Surveyor:
                 )
         return None
 
-    def _density(self, folder: Place, start: LogStart) -> float:
-        """Return how many batches a byte holds, counted at the beginning of a few segments."""
+    def _density(self, folder: Place, start: LogStart, counts: Mapping[int, int]) -> float:
+        """Return how many batches a byte holds, counted at the beginning of a few segments.
+
+        Nothing is read where the batches of all segments have been counted: ``counts``.
+        """
         read = [base for base in (*start.replayed, *start.recovered) if start.sizes[base]]
-        if not read:
+        if counts.keys() >= set(read):
             return 0.0
         chosen = {read[k] for k in np.linspace(0, len(read) - 1, _SAMPLES).astype(int)}
         batches = size = 0

@@ -1,5 +1,6 @@
 """Read a segment for a kit: verify every batch, and write its index files into the kit."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,6 +114,5 @@ def put_into(folder: Path, name: str, data: bytes) -> NewFile:
     Raises:
         OSError: it cannot be written.
     """
-    path = folder / name
-    write_durably(path, data, is_synced=False)
-    return NewFile(name=name, size_bytes=len(data), sha256=sha256_of(path))
+    write_durably(folder / name, data, is_synced=False)
+    return NewFile(name=name, size_bytes=len(data), sha256=sha256(data).hexdigest())
