@@ -101,9 +101,10 @@ def test_findings_are_told_apart_from_what_a_broker_leaves(
 def test_what_headers_do_not_tell_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     options = replace(OPTIONS, recovery=replace(OPTIONS.recovery, check_crc=False))
 
-    print_build(DONE, options, dry_run=False)
+    done = replace(DONE, segments_scanned=3)
+    for dry_run in (False, True):
+        print_build(done, options, dry_run=dry_run)
+    print_build(replace(DONE, segments_scanned=0), options, dry_run=False)
 
-    assert capsys.readouterr().err.splitlines()[1:-1] == [
-        "their checksums were not verified, as --check headers says: whether their records are"
-        " sound is not known"
-    ]
+    told = capsys.readouterr().err
+    assert told.count("whether their records are sound is not known") == 1

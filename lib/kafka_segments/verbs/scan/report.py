@@ -76,7 +76,7 @@ def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> 
             f"{done.segments_looked_at} of them by a first look, {done.segments_doubted} as a whole"
             " because it was not enough: columns checked, checked_why of table segments"
         )
-    if options.check == HEADERS:
+    if options.check == HEADERS and done.segments_scanned and not dry_run:
         lines.append(
             "their checksums were not verified, as --check headers says: whether their records are"
             " sound is not known"
