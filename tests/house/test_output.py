@@ -13,7 +13,6 @@ WRITES = re.compile(
 ITSELF = {
     "console/lines.py",
     "console/output.py",
-    "console/early.py",  # what it refuses is made plain by the group of all verbs
     "engine/spark/jars_fetch.py",  # the console imports it; it names no data
     "engine/spark/jvm_lines.py",  # the console imports it; it makes lines plain itself
     "engine/spark/surroundings.py",  # before Spark is imported; it makes its line plain itself

@@ -13,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from kafka_segments.console.json_log import ERROR
+from kafka_segments.console.lines import say
 from kafka_segments.engine.spark.jars import require_named_jars
 from kafka_segments.engine.spark.java import require_java
 from kafka_segments.engine.tables.missing import missing_plan, missing_table, missing_tables
@@ -36,7 +38,8 @@ class Refused(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Print the line on stderr."""
-        click.echo(f"kafka-segments: {self.message}", file=file, err=file is None)
+        del file
+        say(f"kafka-segments: {self.message}", level=ERROR, exit_status=self.exit_code)
 
 
 def check_before_session(

@@ -22,6 +22,7 @@ _GROUP_OF = {
         (
             *("--out", "--index-dir", "--in-place", "--set-aside", "--stage-dir", "--docs-dir"),
             *("--rows", "--output", "--schema", "--execute", "--dry-run", "--verbose", "--quiet"),
+            "--log-format",
             "--help",
         ),
         _OUTPUT,

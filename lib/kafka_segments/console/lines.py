@@ -6,20 +6,29 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kafka_segments.kafka.wire.plain_text import plain, plain_json
+from kafka_segments.console.json_log import INFO, JsonLog
+from kafka_segments.kafka.wire.plain_text import plain, plain_json, plain_lines
 
 _QUOTE, _EMPTY = '"', '""'
 _IN_QUOTES = re.compile('[,"\r\n]')  # RFC 4180
 
 
-def say(text: str) -> None:
-    """Write one line on stderr, whatever names are in it."""
-    sys.stderr.write(f"{plain(text)}\n")
+def say(text: str, *, level: str = INFO, **fields: Any) -> None:
+    """Write one line on stderr, whatever names are in it; ``level`` and ``fields`` are of JSON."""
+    if isinstance(sys.stderr, JsonLog):
+        sys.stderr.log(level, plain(text), **fields)
+    else:
+        sys.stderr.write(f"{plain(text)}\n")
 
 
 def print_line(text: str) -> None:
     """Write one line on stdout, whatever names are in it."""
     sys.stdout.write(f"{plain(text)}\n")
+
+
+def print_as_it_is(text: str) -> None:
+    """Write a text for a program on stdout, exactly; on a terminal nothing in it acts."""
+    sys.stdout.write(plain_lines(text) if sys.stdout.isatty() else text)
 
 
 def print_json(row: Mapping[str, Any], *, default: Callable[[Any], Any] | None = None) -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from kafka_segments.console.json_log import WARNING
 from kafka_segments.console.lines import say
 
 if TYPE_CHECKING:
@@ -24,12 +25,17 @@ def noting() -> Iterator[list[str]]:
         _TOLD.reset(token)
 
 
+def say_not_known(line: str) -> None:
+    """Say on stderr what is not known, where the verb's status has it already."""
+    say(line, level=WARNING, not_known=True)
+
+
 def tell_not_known(lines: Iterable[str]) -> None:
     """Say on stderr, each line once, what is not known; the verb then ends with findings."""
     told = _TOLD.get()
     for line in lines:
         if told is None or line not in told:
-            say(line)
+            say_not_known(line)
         if told is not None:
             told.append(line)
 

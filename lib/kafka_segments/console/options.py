@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.json_log import ERROR, log_handler
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import noting
 from kafka_segments.console.prometheus import (
@@ -238,11 +239,9 @@ def run(
     status and how many things are not known besides; of a command that fails it is given none.
     """
     quiet = is_quiet()
-    logged = logging.StreamHandler(sys.stderr)
-    logged.setFormatter(_PlainFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(
         level=logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING,
-        handlers=[logged],
+        handlers=[log_handler(_PlainFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))],
     )
     # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone and
     # at Ctrl-C, some by the root logger.
@@ -293,12 +292,11 @@ def _told(error: BaseException, *, verbose: bool) -> int:
     if interrupt is not None:
         return _interrupted(interrupt, verbose=verbose)
     if isinstance(error, KafkaSegmentsError):
-        say(f"kafka-segments: {error}")
-        return ExitStatus.USAGE if isinstance(error, UsageError) else ExitStatus.FAILED
+        is_usage = isinstance(error, UsageError)
+        return _failed(str(error), ExitStatus.USAGE if is_usage else ExitStatus.FAILED)
     if verbose:
         _LOG.exception("failed")
-    say(f"kafka-segments: {describe_failure(error)}")
-    return ExitStatus.FAILED
+    return _failed(describe_failure(error), ExitStatus.FAILED)
 
 
 def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
@@ -321,7 +319,11 @@ def _interrupted(error: KeyboardInterrupt, *, verbose: bool) -> int:
         sys.unraisablehook = lambda _: None
     status = interrupted_status(error)
     how = "ended by SIGTERM" if status == ExitStatus.TERMINATED else "interrupted"
-    say(f"kafka-segments: {how}; what was done is kept, run it again")
+    return _failed(f"{how}; what was done is kept, run it again", status)
+
+
+def _failed(why: str, status: ExitStatus) -> ExitStatus:
+    say(f"kafka-segments: {why}", level=ERROR, exit_status=int(status))
     return status
 
 

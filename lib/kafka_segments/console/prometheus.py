@@ -4,16 +4,15 @@ A verb gives its figures, and they are printed once its exit status is known. Of
 is a second one that says whether the figure is known: what is not known has no value.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kafka_segments.console.lines import print_as_it_is
 from kafka_segments.files.storage.local_folder import as_text
 from kafka_segments.files.storage.uris import without_secrets
-from kafka_segments.kafka.wire.plain_text import plain_lines
 
 PROMETHEUS = "prometheus"
 _PREFIX = "kafka_segments_"
@@ -148,8 +147,7 @@ def print_answer(
     for metric, labels, value in answer.figures if findings is not None else ():
         of_source = metric._replace(labels=("source", *metric.labels))
         figures.append(Figure(of_source, (source, *labels), value))
-    text = text_format(figures)
-    sys.stdout.write(plain_lines(text) if sys.stdout.isatty() else text)
+    print_as_it_is(text_format(figures))
 
 
 def text_format(figures: Iterable[Figure]) -> str:

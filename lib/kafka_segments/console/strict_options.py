@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from kafka_segments.console.early import Refused, check_before_session, require_output
 from kafka_segments.console.help_form import write_example, write_options
+from kafka_segments.console.json_log import JSON, LOG_FORMAT, TEXT, log_as_asked
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output_schemas import output_schema
 from kafka_segments.console.prometheus import PROMETHEUS
@@ -182,6 +183,18 @@ def _quiet_option() -> click.Option:
     )
 
 
+def _log_format_option() -> click.Option:
+    """Make the option that every verb has, and that ``log_as_asked`` has read by then."""
+    return click.Option(
+        [LOG_FORMAT],
+        type=click.Choice([TEXT, JSON]),
+        default=TEXT,
+        show_default=True,
+        expose_value=False,
+        help="Form of the lines on stderr; json: an object each, without a progress bar.",
+    )
+
+
 def _schema_option() -> click.Option:
     """Make the option of the verbs that print rows."""
 
@@ -253,7 +266,7 @@ class Command(click.Command):
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
-        self.params.append(_quiet_option())
+        self.params += [_quiet_option(), _log_format_option()]
         if any(param.name == "output" for param in self.params):
             self.params.append(_schema_option())
         for param in self.params:
@@ -290,6 +303,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse repeats and what is no place, then parse."""
+        if not ctx.resilient_parsing:
+            log_as_asked(args, verb_words(ctx))
         refuse_repeats(self, ctx, args)
         _refuse_misread_places(self, ctx, args)
         return super().parse_args(ctx, args)

@@ -2,8 +2,10 @@
 
 import logging
 import shlex
+import sys
 import time
 from collections.abc import Iterable
+from contextlib import redirect_stderr
 
 import click
 from pyspark.sql import SparkSession
@@ -78,7 +80,8 @@ class Shell:
 
     def _status_of(self, words: list[str]) -> int:
         try:
-            self._group.main(words, prog_name=NAME)
+            with redirect_stderr(sys.stderr):  # a verb may write there in its own form
+                self._group.main(words, prog_name=NAME)
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else ExitStatus.FAILED
         except KeyboardInterrupt as error:

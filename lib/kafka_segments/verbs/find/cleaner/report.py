@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kafka_segments.console.lines import print_dicts, say
+from kafka_segments.console.lines import print_dicts
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, print_table
@@ -40,7 +41,7 @@ def print_cleaner(nodes: Sequence[NodeStands], output: str, *, in_words: bool = 
         print_dicts((row for node in nodes for row in rows_of(node)), output)
     for node in nodes:
         for line in node.not_known:
-            say(f"not known: {line}")
+            say_not_known(f"not known: {line}")
     return count_findings(nodes)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import cell, console, duration, print_text, size_text
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, show_table
@@ -41,7 +42,7 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
     elif output != PROMETHEUS:
         print_dicts(rows_of(use, rows), output)
     for line in not_known_of(use):
-        say(line)
+        say_not_known(line)
     found = count_findings(use) + _say_notes(use, rows)
     if output == PROMETHEUS:
         give_figures(figures_of(use), findings=found, unknowns=len(not_known_of(use)))

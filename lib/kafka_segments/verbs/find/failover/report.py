@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_csv, say
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.engines import computed_once
@@ -40,7 +41,7 @@ def _print_reset_offsets(plan: DataFrame) -> None:
     """Print topic,partition,offset lines; name on stderr what is not known, and left out."""
     for row in stream_rows(plan):
         if row["problem"] is not None:
-            say(f"{row['topic']}-{row['partition']} is left out: {row['problem']}")
+            say_not_known(f"{row['topic']}-{row['partition']} is left out: {row['problem']}")
         elif row["to_offset"] is not None:
             print_csv([row["topic"], row["partition"], row["to_offset"]])
 

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
@@ -58,9 +59,9 @@ def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> 
     finally:
         sums.unpersist()
     for problem in reading.problems:
-        say(f"{problem}")
+        say_not_known(f"{problem}")
     if reading.unseen:
-        say(
+        say_not_known(
             f"{reading.unseen} folders or links not looked into: `kafka-segments build` names them"
             " in table unrecognized_files"
         )

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_csv, say
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import MOST_ROWS_SHOWN, utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
@@ -85,7 +86,7 @@ def _print_reset_offsets(answers: DataFrame) -> None:
     for row in stream_rows(answers.orderBy("topic", "partition")):
         name = f"{row['topic']}-{row['partition']}"
         if row["problem"] is not None:
-            say(f"{name} is left out: {row['problem']}")
+            say_not_known(f"{name} is left out: {row['problem']}")
             continue
         if row["true_offset"] is None:
             say(f"{name}: no record at or after {row['question']}, its end is given")

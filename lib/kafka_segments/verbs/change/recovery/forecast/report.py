@@ -6,6 +6,7 @@ from itertools import chain, groupby
 from typing import Any
 
 from kafka_segments.console.lines import print_dicts, say
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import (
     MOST_ROWS_SHOWN,
     cell,
@@ -54,10 +55,8 @@ def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
         print_dicts(rows_of(forecast, rows), output)
         print_starts_as_lines(forecast.nodes)
     say(said_of(forecast.costs))
-    for problem in problems_of(forecast):
-        say(problem)
-    for line in unread_of(forecast):
-        say(line)
+    for line in (*problems_of(forecast), *unread_of(forecast)):
+        say_not_known(line)
     return count_findings(forecast)
 
 
