@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.done jars ## make .venv with the locked packages, fetch Delta's JARs
+setup: $(VENV)/.compiled jars ## make .venv with the locked packages, compile what reads segments, fetch Delta's JARs
 
 demo: setup ## build the sample segments' indexes and tables, show them and what retention decides
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -182,6 +182,11 @@ $(VENV)/.done: requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.compiled: $(VENV)/.done
+	@echo "compiling what reads segments, once …"
+	@$(BIN)/kafka-segments --compile
 	@touch $@
 
 $(AIRFLOW_VENV)/.done: airflow_dags/requirements.lock

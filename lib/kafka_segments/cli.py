@@ -1,12 +1,14 @@
 """The command line: the group of all verbs."""
 
 import sys
+import time
 from itertools import chain
 from typing import Any
 
 import click
 
-from kafka_segments.console.options import interrupted_status
+from kafka_segments.console.lines import say
+from kafka_segments.console.options import ExitStatus, interrupted_status
 from kafka_segments.kafka.wire.plain_text import plain_lines
 from kafka_segments.release import __version__
 from kafka_segments.shell.command import shell
@@ -80,8 +82,30 @@ def _first_sentence(verb: click.Command) -> str:
     return " ".join((verb.help or "").split("\n\n")[0].split())
 
 
+def _compile(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if not is_asked or ctx.resilient_parsing:
+        return
+    from kafka_segments.compiled_calls import compile_calls  # noqa: PLC0415  numba takes a while
+
+    begun = time.monotonic()
+    folder = compile_calls()
+    if folder is None:
+        say("no folder to keep compiled code in: set NUMBA_CACHE_DIR to one that can be written to")
+        ctx.exit(ExitStatus.FAILED)
+    say(f"compiled what reads segments, in {time.monotonic() - begun:.1f} s: {folder}")
+    ctx.exit()
+
+
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kafka-segments")
+@click.option(
+    *("--compile", "_"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_compile,
+    help="Compile what reads segments, once an installation, so that no run waits for it.",
+)
 def cli() -> None:
     """Rebuild, check and query the indexes of raw Kafka log segments.
 

@@ -98,7 +98,7 @@ class RecordDigester:
     def _write(
         self, data: wire.Bytes, starts: Int64s, ends: Int64s, stop: int, batches: wire.Batches
     ) -> None:
-        form = self._form
+        form, data = self._form, wire.read_only(data)
         while True:
             status = record_form.form_batches(
                 data, starts, ends, stop, batches, self._out, form, self._failure

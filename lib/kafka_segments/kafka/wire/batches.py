@@ -55,6 +55,16 @@ Batches = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 
+def read_only(data: Bytes) -> Bytes:
+    """Return the bytes as an array that cannot be written to, whether ``data`` can or not.
+
+    So a compiled function that only reads them is compiled once, for one type.
+    """
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
 class BatchWalk(SharedRecord):
     """A walk over the batches of a file: what it is asked, where it stands, how it ended."""
 

@@ -101,6 +101,7 @@ class RecordFiller:
     def _fill_up(
         self, data: wire.Bytes, starts: Int64s, ends: Int64s, stop: int, batches: wire.Batches
     ) -> Iterator[None]:
+        data = wire.read_only(data)
         while True:
             status = filling.fill_columns(
                 data, starts, ends, stop, batches, self.columns, self._fill, self._failure

@@ -92,7 +92,7 @@ class RecordReader:
         form[:] = 0
         form[record_form.LEFT], form[record_form.STAMPED] = -1, 1
         starts, ends = np.array([0]), np.array([len(data)])
-        formed = bytearray()
+        formed, data = bytearray(), wire.read_only(data)
         while True:
             status = record_form.form_batches(
                 data, starts, ends, 1, batch, self._out, form, self._failure
