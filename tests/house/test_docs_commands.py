@@ -30,7 +30,12 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def unknown(words: list[str]) -> list[str]:
     """Return the verb of a command, or those of its options, that there are none of."""
-    if words[0] not in {*cli.commands, "VERB", "--help"}:
+    if words[0] not in {
+        *cli.commands,
+        "VERB",
+        "--help",
+        *(n for one in cli.params for n in one.opts),
+    }:
         return words[:1]
     command: click.Command = cli
     for word in words:
