@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafka_segments.cli import cli
-from kafka_segments.console.lines import print_csv, print_json, print_line, say
+from kafka_segments.console.lines import print_csv, print_dicts, print_json, print_line, say
 from kafka_segments.console.options import run
 from kafka_segments.console.output import print_text
 from kafka_segments.errors import UsageError
@@ -52,6 +52,16 @@ def test_csv_quotes_a_carriage_return(capsys: pytest.CaptureFixture[str]) -> Non
     print_csv(["a\rb", "c"])
 
     assert capsys.readouterr().out == '"a\rb",c\n'
+
+
+def test_a_list_in_csv_is_json_as_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"names": [*HOSTILE], "pairs": (("a", None),), "one": {"b": [True]}, "none": []}
+    for output in ("csv", "json"):
+        print_dicts([row], output)
+
+    text, line = capsys.readouterr().out.rsplit("\n", 2)[:2]
+    (read,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert {name: json.loads(value) for name, value in read.items()} == json.loads(line)
 
 
 def test_csv_tells_null_from_an_empty_text(capsys: pytest.CaptureFixture[str]) -> None:

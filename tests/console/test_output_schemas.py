@@ -108,6 +108,20 @@ def test_findings_of_recovery_and_of_the_start_have_the_same_fields(node: Path) 
     assert {len(line) for line in lines} == {len(names)}
 
 
+def test_lists_of_a_forecast_in_csv_are_those_of_json(node: Path) -> None:
+    (node / "b" / "replication-offset-checkpoint").write_text("x\n")
+    words = ["recovery", "forecast", "--source", str(node), "--rows", "options", "--output"]
+
+    rows = [json.loads(line) for line in run_verb([*words, "json"]).out.splitlines()]
+    read = csv.DictReader(io.StringIO(run_verb([*words, "csv"]).out, newline=""))
+
+    lists = ("without", "drops", "not_known")
+    assert any(row[name] for row in rows for name in lists)
+    assert [[json.loads(row[name]) for name in lists] for row in read] == [
+        [row[name] for name in lists] for row in rows
+    ]
+
+
 KEPT = {
     "audit": ("index_audits",),
     "build": ("segments",),

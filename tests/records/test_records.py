@@ -1,5 +1,7 @@
 """``records``: found by key, header, offset and time, as it is typed and read."""
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,14 @@ def _rows(*words: object, kind: str = "record") -> list[dict[str, Any]]:
 
 def _offsets(*words: object) -> list[tuple[str, int, int]]:
     return [(row["topic"], row["partition"], row["offset"]) for row in _rows(*words)]
+
+
+def test_headers_in_csv_are_those_of_json(logs: Path) -> None:
+    out = _records(logs, "--header", "trace", "--output", "csv").stdout
+    row = next(csv.DictReader(io.StringIO(out, newline="")))
+
+    (told,) = _rows(logs, "--header", "trace")
+    assert json.loads(row["headers"]) == told["headers"] != []
 
 
 @pytest.mark.parametrize(

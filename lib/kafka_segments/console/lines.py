@@ -44,8 +44,8 @@ def print_json_line(line: str) -> None:
 def print_csv(row: Iterable[Any]) -> None:
     r"""Write a row of CSV on stdout, exactly: None is an empty field, an empty text ``""``.
 
-    A value with CR or LF is quoted; lines end in \n. Of one column None is ``""``, too: most
-    readers pass over an empty line.
+    A value with CR or LF is quoted, a list or an object is JSON, lines end in \n. Of one column
+    None is ``""``, too: most readers pass over an empty line.
     """
     line = ",".join(map(_csv_field, row))
     sys.stdout.write(f"{line or _EMPTY}\n")
@@ -65,7 +65,7 @@ def print_dicts(rows: Iterable[Mapping[str, Any]], output: str) -> None:
 def _csv_field(value: Any) -> str:
     if value is None:
         return ""
-    text = str(value)
+    text = json.dumps(value) if isinstance(value, list | tuple | dict) else str(value)
     if not text:
         return _EMPTY
     return f'"{text.replace(_QUOTE, _QUOTE * 2)}"' if _IN_QUOTES.search(text) else text

@@ -3,7 +3,6 @@
 What needs no Spark does not wait for it: it is imported where it is used.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
@@ -89,12 +88,11 @@ def print_rows(rows: "DataFrame", output: str) -> None:
 
 
 def _csv_value(value: Any) -> Any:
+    """Return a value of Spark's; its rows, which are tuples, as objects."""
     if _is_row(value):
-        return json.dumps(value.asDict(recursive=True))
-    if isinstance(value, dict):
-        return json.dumps(value)
+        return value.asDict(recursive=True)
     if isinstance(value, list):
-        return json.dumps([item.asDict() if _is_row(item) else item for item in value])
+        return [item.asDict() if _is_row(item) else item for item in value]
     return value
 
 
