@@ -119,3 +119,50 @@ def test_a_page_without_any_lane_is_drawn(tmp_path: Path) -> None:
     for found in _measured(render_report(empty), tmp_path, scheme=LIGHT):
         assert (found["overhang"], found["lanes"]) == (0, 0), found["beyond"]
         assert found["count"] == "no partition found"
+
+
+CLICKED = """<script>
+const made = document.querySelector("#lane-table table");
+const click = (column) => made.tHead.rows[0].cells[column].firstElementChild.click();
+const told = () =>
+  [...made.tBodies[0].rows].map(({ cells }) => cells[0].textContent + " " + cells[3].textContent);
+const seen = [told()];
+for (const column of [3, 3, 0]) { click(column); seen.push(told()); }
+const sorted = [...made.tHead.rows[0].cells].map((cell) => cell.getAttribute("aria-sort"));
+document.body.textContent = JSON.stringify({ seen, sorted, numbers: [
+  "-", "0.500 s", "59 s", "1 min 1 s", "2 h 5 min", "1 d 0 h"].map(numberOf) });
+</script>"""
+
+
+def test_a_table_is_ordered_by_the_heading_that_is_clicked(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        skip_but_in_ci("chromium (apt-get install chromium)")
+    page = render_report(few_partitions(wide_report(), 5)).replace(
+        '<details id="lane-table">', '<details id="lane-table" open>'
+    )
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("</body>", f"{CLICKED}</body>"), "utf-8")
+    shown = subprocess.run(
+        [str(CHROMIUM), *OPTIONS, f"--user-data-dir={tmp_path}/profile", file.as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    found = re.search(r"<body>(\{.*?)</body>", shown.stdout, re.DOTALL)
+    assert found is not None, shown.stderr
+    told = json.loads(found[1])
+
+    drawn, largest, least, named = told["seen"]
+    assert largest[0].split(" ", 1)[1] == max((row.split(" ", 1)[1] for row in drawn), key=_bytes)
+    sizes = [_bytes(row.split(" ", 1)[1]) for row in least]
+    assert sizes == sorted(sizes) and sorted(least) == sorted(largest) == sorted(drawn)
+    assert [row.split()[0] for row in named] == sorted(row.split()[0] for row in drawn)
+    assert told["sorted"] == ["ascending", *[None] * 8]
+    assert told["numbers"] == [None, 0.5, 59, 61, 7_500, 86_400]
+
+
+def _bytes(text: str) -> float:
+    value, unit = text.split()
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB")
+    return float(value) * 1024 ** units.index(unit)

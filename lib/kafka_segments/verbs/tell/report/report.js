@@ -6,6 +6,11 @@ const LANES_SHOWN = 40;
 const LEAST_GAP = 4; // pixels between the texts of two marks
 const SHORT = 20; // text of so few characters is not broken where there is room
 const LEAST_WIDTH = 0.05; // a rectangle without any is not drawn, nor its edge
+const LONG = 20; // rows that are more than a screen
+const UNITS = {
+  KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50,
+  ms: 0.001, s: 1, min: 60, h: 3600, d: 86400,
+};
 const END_MS = 253402300800000;
 const KINDS = [
   { name: "no damage found", css: "sound" },
@@ -67,8 +72,60 @@ function table(headings, rows) {
   const body = rows.map((row) => element("tr", { role: "row" }, ...row.map((cell, column) =>
     element("td", { role: "cell", class: isNumber(column) ? "n" : cell.length <= SHORT ? "s" : "",
       "data-name": names[column] }, cell))));
-  return element("table", { role: "table" }, element("thead", { role: "rowgroup" }, head),
-    element("tbody", { role: "rowgroup" }, ...body));
+  return madeUseful(element("table", { role: "table" }, element("thead", { role: "rowgroup" }, head),
+    element("tbody", { role: "rowgroup" }, ...body)));
+}
+
+// Numbers as the page writes them: "1,234", "12.3 MiB", "2 h 5 min"; what has none comes last.
+function numberOf(text) {
+  const parts = [...text.replaceAll(",", "").matchAll(/(-?\d+(?:\.\d+)?) ?([A-Za-z]*)/g)];
+  return parts.length ? parts.reduce((sum, [, value, unit]) => sum + value * (UNITS[unit] ?? 1), 0) : -Infinity;
+}
+
+function sortBy(heading, body) {
+  const column = heading.cellIndex;
+  const isNumber = heading.classList.contains("n");
+  const text = (row) => row.cells[column].textContent;
+  const isDown = heading.getAttribute("aria-sort") === (isNumber ? null : "ascending");
+  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+  const ordered = [...body.rows].sort((a, b) => isNumber
+    ? compareText(numberOf(text(a)), numberOf(text(b)))
+    : text(a).localeCompare(text(b), "en", { numeric: true }));
+  body.append(...(isDown ? ordered.reverse() : ordered));
+}
+
+// A table of several rows is ordered by its headings; a long one has a box that finds rows.
+function madeUseful(made) {
+  const [body] = made.tBodies;
+  if (!made.tHead || body.rows.length < 2) return made;
+  for (const heading of made.tHead.rows[0].cells) {
+    const button = element("button", { type: "button" }, heading.textContent);
+    button.addEventListener("click", () => sortBy(heading, body));
+    heading.replaceChildren(button);
+  }
+  return made;
+}
+
+function findBox(made) {
+  const box = element("input", { type: "search", placeholder: "words of a row", autocomplete: "off" });
+  const found = element("output");
+  box.addEventListener("input", () => {
+    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of made.tBodies[0].rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+      shown += !row.hidden;
+    }
+    found.textContent = words.length ? `${count(shown)} of ${many(made.tBodies[0].rows.length, "row")}` : "";
+  });
+  return element("p", { class: "find" }, element("label", {}, "Find ", box), " ", found);
+}
+
+for (const made of document.querySelectorAll("table:not(.bars)")) {
+  madeUseful(made);
+  if (made.tHead && made.tBodies[0].rows.length > LONG) made.before(findBox(made));
 }
 
 let firstLane = 0;
