@@ -106,14 +106,15 @@ def run_backup(
     is_given = moment_ms is not None
     asked = found.segments.transform(last_batches(ends, found.read, backup=BACKUP))
     needed = asked.where(F.col("copy") != BACKUP) if is_given else asked
-    last = computed_once(_with_timestamps(needed), caches)
+    last = computed_once(_with_timestamps(needed, caches), caches)
     moment = Moment(_moment_ms(listed, last) if moment_ms is None else moment_ms, is_given)
-    behind = _with_timestamps(found.segments.transform(next_batches(ends, found.read)))
+    behind = _with_timestamps(found.segments.transform(next_batches(ends, found.read)), caches)
     marks = copies.where(F.col("copy") == BACKUP).select(*LOG, "high_watermark")
     dated = dated_logs(last, backup=BACKUP)
     judged = ends.transform(judged_ends(marks, behind, dated, moment=moment))
     absent = absent_logs(logs, backup=BACKUP)
-    first = _with_timestamps(listed.transform(chosen_segments(absent)).transform(first_batches))
+    unheld = listed.transform(chosen_segments(absent)).transform(first_batches)
+    first = _with_timestamps(unheld, caches)
     noted = noted_logs(listed, backup=BACKUP)
     named = named_logs(found.history.partitions(spark), moment=moment)
     missing = absent.transform(missing_logs(first, noted, named, moment=moment))
@@ -144,8 +145,9 @@ def _tell_unread(history: MetadataHistory, logs: DataFrame) -> int:
     return len(names)
 
 
-def _with_timestamps(asked: DataFrame) -> DataFrame:
+def _with_timestamps(asked: DataFrame, caches: ExitStack) -> DataFrame:
     """Add what is found of each batch that is asked for."""
+    asked = computed_once(asked, caches)
     found = asked.transform(find_timestamps())
     return asked.join(found, ["path", "offset"], how="inner")
 

@@ -158,7 +158,7 @@ def read_copies(
         caches,
     )
     read = fresh if known is None else fresh.unionByName(known, allowMissingColumns=True)
-    copies = read.transform(described(chosen))
+    copies = computed_once(read.transform(described(chosen)), caches)
     parts = read.transform(unequal_parts(copies))
     return ReadCopies(
         named, logs, segments, fresh, read, copies, parts, bytes_there, at_hand, history
