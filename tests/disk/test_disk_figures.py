@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.console.prometheus import answering
 from kafka_segments.verbs.find.disk import run
+from kafka_segments.verbs.find.disk.decide.accounts import TableGrowth
+from kafka_segments.verbs.find.disk.report import print_disk
 from support.verbs.figures import figures_of
 
 NAMES = ('x"} 1', "a b\tc\nd", "\\n", "\u202eback", "-rf")
@@ -87,6 +90,15 @@ def test_a_disk_whose_size_is_not_told_is_not_known(
     assert read.of("exit_status") == 1
     assert set(read.values["disk_filesystem_free_bytes"].values()) == {None}
     assert set(read.values["disk_full_seconds"].values()) == {None}
+
+
+def test_what_retention_has_not_decided_is_one_thing_that_is_not_known() -> None:
+    use = run.DiskUse(of_tables=TableGrowth("w", {"/d": 1}, {}, None, [], [], None))
+
+    with answering() as answer:
+        assert print_disk(use, "prometheus", rows="kinds") == 1
+
+    assert (answer.findings, answer.unknowns) == (1, 1)
 
 
 def test_hostile_names_of_topics_are_labels(node: Path) -> None:

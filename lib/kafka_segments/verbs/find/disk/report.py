@@ -43,9 +43,11 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
         print_dicts(rows_of(use, rows), output)
     for line in not_known_of(use):
         say_not_known(line)
-    found = count_findings(use) + _say_notes(use, rows)
+    undecided = _say_notes(use, "blocked" if output == PROMETHEUS else rows)
+    found = count_findings(use) + undecided
     if output == PROMETHEUS:
-        give_figures(figures_of(use), findings=found, unknowns=len(not_known_of(use)))
+        unknowns = len(not_known_of(use)) + undecided
+        give_figures(figures_of(use), findings=found, unknowns=unknowns)
     return found
 
 
