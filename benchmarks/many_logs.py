@@ -48,8 +48,8 @@ def bench_many_logs(*, quick: bool) -> Section:
         f"Partitions of one segment of 200 B to {_MOST_RECORDS * 110 / 1000:.0f} KB in one batch,"
         " each folder with .log, .index, .timeindex, leader-epoch-checkpoint and"
         " partition.metadata as a broker keeps them, in two copies. Each run is a new process, from"
-        " prompt to prompt, the start of its session included; CPU is that of the process, without Spark's"
-        " JVM and its workers."
+        " prompt to prompt, the start of its session included; CPU is that of the process, without"
+        " Spark's JVM and its workers."
         f" *A log*: what each log beyond the first {few:,} costs; of two copies, each log of both"
         " together. The files lie in memory where there is room. *Of `diff`*, *of `find`*: times"
         " the seconds of `diff -rq` of both copies, of `find -size` in one.",
