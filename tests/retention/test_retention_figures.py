@@ -7,7 +7,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.console.not_known import noting
 from kafka_segments.console.prometheus import text_format
+from kafka_segments.verbs.judge.retention.report import tell_not_decided
 from kafka_segments.verbs.judge.retention.report_figures import figures_of, topics_of
 from support.spark.ready_builds import LentBuild
 from support.spark.rows_of import rows_of
@@ -62,6 +64,31 @@ def test_of_a_topic_with_a_segment_that_is_not_known_nothing_is_told(
     assert of_t == {None}
     assert read["retention_unsure_segments"] == {("1", "c", "t"): 1, ("1", "c", "u"): 0}
     assert read["retention_bytes"]["1", "c", "keep", "u"] == 5
+
+
+def test_segments_that_stay_as_something_is_not_known_are_told(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = (
+        "log_dir string, topic string, partition int, base_offset long, reason_code string,"
+        " reason string"
+    )
+    rows = [
+        ("/b", "t", 0, 7, "unreadable", "its log cannot be read"),
+        ("/a", "t", 1, 9, "unreadable", "its log cannot be read"),
+        ("/a", "u", 0, 0, "high_watermark_unknown", "the high watermark is not known"),
+        ("/a", "u", 0, 5, "no_limit", "kept for ever"),
+    ]
+
+    with noting() as told:
+        tell_not_decided(rows_of(spark, rows, columns))
+
+    stays = "stays, whether it goes is not known"
+    assert told == capsys.readouterr().err.splitlines()
+    assert told == [
+        f"u-0 segment 0 in /a {stays}: the high watermark is not known",
+        f"2 such, e.g. t-1 segment 9 in /a {stays}: its log cannot be read",
+    ]
 
 
 def test_hostile_names_are_labels(spark: SparkSession) -> None:

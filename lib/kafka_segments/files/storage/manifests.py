@@ -90,7 +90,7 @@ def write_manifest(
 ) -> None:
     """Write a manifest; it appears whole, and is on disk if ``is_synced``.
 
-    ``indent`` None: in one line, which takes a fifth of the time.
+    ``indent`` None: in one line, which takes less time.
     """
     write_durably(path, encoded(manifest, indent=indent), is_synced=is_synced)
 

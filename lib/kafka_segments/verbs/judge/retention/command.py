@@ -1,5 +1,6 @@
 """``retention``: decide what a broker deletes, and why the rest stays."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -76,8 +77,13 @@ for command in (plan, apply, rollback):
 
 
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
+    from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
-    from kafka_segments.verbs.judge.retention.report import print_retention, print_what_if  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report import (  # noqa: PLC0415
+        print_retention,
+        print_what_if,
+        tell_not_decided,
+    )
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run import run_retention, run_what_if  # noqa: PLC0415
 
@@ -91,7 +97,11 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
         if grid:
             print_what_if(run_what_if(verb.spark, asked, grid), output)
         else:
-            print_retention(run_retention(verb.spark, asked, dry_run=dry_run), output)
+            decided = run_retention(verb.spark, asked, dry_run=dry_run)
+            with ExitStack() as caches:
+                decided = computed_once(decided, caches) if dry_run else decided
+                print_retention(decided, output)
+                tell_not_decided(decided)
         tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms, topics=asked.topics)
     return ExitStatus.DONE
 
@@ -100,6 +110,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
     from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report import tell_not_decided  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,
         print_explain,
@@ -121,6 +132,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
             if not found:
                 raise UsageError(f"{asked.warehouse} has no segments of {log}")
             print_explain(found, asked.configs, now_ms=asked.now_ms)
+        tell_not_decided(decided)
         tell_as_built(
             verb.spark,
             asked.warehouse,

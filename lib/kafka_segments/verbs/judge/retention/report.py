@@ -1,11 +1,15 @@
 """What ``retention`` prints: decisions, and other settings side by side with today's."""
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 
+from kafka_segments.console.grouping import counted
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, duration, print_rows, utc
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, or_dash, print_table
 from kafka_segments.console.tables import cluster_column, print_result
+from kafka_segments.verbs.judge.retention.decide.reasons import NOT_KNOWN
 from kafka_segments.verbs.judge.retention.report_figures import figures_of, topics_of
 
 _YEAR_10000_MS = 253_402_300_800_000
@@ -22,6 +26,26 @@ def print_retention(decisions: DataFrame, output: str) -> None:
         return
     ordered = decisions.orderBy("log_dir", "topic", "partition", "base_offset")
     print_result(ordered, output, names=_DECISION, cells=_decision)
+
+
+def tell_not_decided(decisions: DataFrame) -> None:
+    """Say on stderr which segments stay as what would let them go is not known, a line a reason.
+
+    Needs: log_dir, topic, partition, base_offset, reason_code, reason.
+    """
+    first = F.min(F.struct("log_dir", "topic", "partition", "base_offset"))
+    unsure = decisions.where(F.col("reason_code").isin(*NOT_KNOWN))
+    found = unsure.groupBy("reason_code").agg(
+        F.count("*").alias("segments"), first.alias("one"), F.min("reason").alias("reason")
+    )
+    tell_not_known(
+        counted(
+            row["segments"],
+            f"{row['one']['topic']}-{row['one']['partition']} segment {row['one']['base_offset']}"
+            f" in {row['one']['log_dir']} stays, whether it goes is not known: {row['reason']}",
+        )
+        for row in found.orderBy("reason_code").collect()
+    )
 
 
 def _decision(row: Row) -> tuple[str, ...]:

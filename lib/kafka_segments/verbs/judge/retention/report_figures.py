@@ -7,11 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.prometheus import Figure, Metric
 from kafka_segments.engine.tables.decisions import Decision
-from kafka_segments.verbs.judge.retention.decide.reasons import (
-    NO_HIGH_WATERMARK,
-    UNREADABLE,
-    UPLOAD_UNKNOWN,
-)
+from kafka_segments.verbs.judge.retention.decide.reasons import NOT_KNOWN
 
 _KEY = ("cluster", "broker_id", "topic")
 _SEGMENTS = Metric(
@@ -24,7 +20,6 @@ _UNSURE = Metric(
     _KEY,
 )
 _DECISIONS = (Decision.DELETE, Decision.KEEP)
-_NOT_KNOWN = (UNREADABLE, NO_HIGH_WATERMARK, UPLOAD_UNKNOWN)
 
 
 def topics_of(decisions: DataFrame) -> list[Row]:
@@ -34,7 +29,7 @@ def topics_of(decisions: DataFrame) -> list[Row]:
     Gives: cluster, broker_id, topic, segments_delete, segments_keep, bytes_delete, bytes_keep,
         unsure.
     """
-    counted = [F.count_if(F.col("reason_code").isin(*_NOT_KNOWN)).alias("unsure")]
+    counted = [F.count_if(F.col("reason_code").isin(*NOT_KNOWN)).alias("unsure")]
     for decision in _DECISIONS:
         is_so = F.col("decision") == decision
         size = F.sum(F.when(is_so, F.col("size_bytes")).otherwise(0))

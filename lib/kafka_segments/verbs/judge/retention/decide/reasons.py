@@ -17,6 +17,8 @@ EMPTY_ACTIVE, UNREADABLE = "active_empty", "unreadable"
 NOT_UPLOADED, UPLOAD_UNKNOWN = "not_uploaded", "upload_unknown"
 FUTURE, WRONG_UNIT = "future_timestamp", "wrong_unit"
 NO_TIMESTAMP, COPIED = "no_timestamp", "mtime_reset"
+NOT_KNOWN = (UNREADABLE, NO_HIGH_WATERMARK, UPLOAD_UNKNOWN)
+"""Why a segment stays where what would let it go is not known."""
 DAY_MS = 86_400_000
 UNIT_NAMES = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 
