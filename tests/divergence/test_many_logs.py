@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kafka_segments.verbs.copies.divergence import tasks_by_log
 from kafka_segments.verbs.copies.divergence.log_reading.tasks import digest_segments
 from support.logs.strategies import v2_batch
 
@@ -34,3 +35,16 @@ def test_digests_of_small_segments_come_in_one_batch(tmp_path: Path) -> None:
     assert [batch.num_rows for batch in batches] == [_LOGS]
     assert batches[0]["partition"].to_pylist() == list(range(_LOGS))
     assert {len(ranges) for ranges in batches[0]["ranges"].to_pylist()} == {1}
+
+
+def test_logs_with_many_parts_become_objects_few_at_a_time() -> None:
+    most = tasks_by_log._MOST_PARTS
+    counts = [most, 1, None, 0, *[1] * 2_000, most + 1, most + 1, 1]
+    parts = pa.array(
+        [None if count is None else [0] * count for count in counts], pa.list_(pa.int8())
+    )
+
+    pieces = list(tasks_by_log._pieces(pa.record_batch([parts], ["parts"])))
+
+    assert [piece.num_rows for piece in pieces] == [1, 1_000, 1_000, 3, 1, 1, 1]
+    assert pa.Table.from_batches(pieces)["parts"].combine_chunks() == parts

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -21,7 +22,7 @@ MapLog = Callable[
 ]
 """From a log's topic, partition, a row for each copy, and its ranges (``ranges_of``)."""
 
-_ROWS_A_BATCH = 1000
+_MOST_LOGS, _MOST_PARTS = 1_000, 20_000
 
 
 def map_logs(parts: DataFrame, of_log: MapLog, columns: StructType) -> Transform:
@@ -37,10 +38,10 @@ def map_logs(parts: DataFrame, of_log: MapLog, columns: StructType) -> Transform
     def on_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = arrow_schema(columns)
         for batch in batches:
-            for first in range(0, batch.num_rows, _ROWS_A_BATCH):
+            for logs in _pieces(batch):
                 rows = [
                     {**{name: log[name] for name in KEYS}, **row}
-                    for log in batch.slice(first, _ROWS_A_BATCH).to_pylist()
+                    for log in logs.to_pylist()
                     for row in of_log(log["topic"], log["partition"], log["copies"], _ranges(log))
                 ]
                 yield pa.RecordBatch.from_pylist(rows, schema=made)
@@ -52,6 +53,17 @@ def map_logs(parts: DataFrame, of_log: MapLog, columns: StructType) -> Transform
         return map_rows(logs, on_task, columns, most_in_driver=None)
 
     return transform
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into pieces of few logs with few parts, or of one log: they become objects."""
+    first = parts = 0
+    for row, count in enumerate(pc.list_value_length(batch["parts"]).to_pylist()):
+        parts += count or 0
+        if row > first and (row - first == _MOST_LOGS or parts > _MOST_PARTS):
+            yield batch.slice(first, row - first)
+            first, parts = row, count or 0
+    yield batch.slice(first)
 
 
 def _ranges(log: dict[str, Any]) -> list[dict[str, CopyPiece]]:
