@@ -187,7 +187,7 @@ def test_a_slow_start_has_a_kit_for_a_step_and_a_quick_one_none() -> None:
         (DiskState("/d", 90, None), "its disk is 90 % full"),
         (DiskState("/d", 50, 3_600_000), "its disk is 50 % full; full in 60 min or more"),
         (DiskState("/d", 50, 86_400_000), None),
-        (DiskState("/d", None, None), None),
+        (DiskState("/d", None, None), "how full its disk is: the file system does not say"),
     ],
 )
 def test_a_disk_is_told_where_it_is_full_or_soon_will_be(disk: DiskState, told: str | None) -> None:

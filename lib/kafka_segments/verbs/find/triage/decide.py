@@ -184,6 +184,8 @@ def lines_of_disk(
 
 def _of_space(disk: DiskState) -> Iterator[Line]:
     if disk.full_percent is None:
+        what = "how full its disk is: the file system does not say"
+        yield Line(Section.UNKNOWN, disk.log_dir, "", what, used_bytes=None)
         return
     soon = disk.full_in_ms is not None and disk.full_in_ms < _DAY_MS
     if disk.full_percent < FULL_PERCENT and not soon:
