@@ -141,13 +141,13 @@ def test_a_log_is_summed_up(spark: SparkSession) -> None:
         _segment(1, damage="corrupt", max_timestamp_ms=NOW_MS + 1),
         _segment(2, **BY_MTIME),
         _segment(0, topic="none", **BY_MTIME),
-    )
+    ).withColumn("is_unverified", F.col("base_offset") == 2)
 
     found = segments.transform(overview.summarize_logs(now_ms=NOW_MS)).orderBy("topic")
 
     assert _values(found, "topic", *found.columns[5:]) == [
-        ("none", 1, 100, 0, 0, 1, None, None),
-        ("t", 3, 300, 1, 1, 1, 0, NOW_MS + 1),
+        ("none", 1, 100, 0, 0, 0, 1, None, None),
+        ("t", 3, 300, 1, 1, 1, 1, 0, NOW_MS + 1),
     ]
 
 
