@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.console.not_known import noting
 from kafka_segments.console.prometheus import text_format
-from kafka_segments.verbs.judge.retention.report import tell_not_decided
+from kafka_segments.verbs.judge.retention.report import print_not_decided
 from kafka_segments.verbs.judge.retention.report_figures import figures_of, topics_of
 from support.spark.ready_builds import LentBuild
 from support.spark.rows_of import rows_of
@@ -81,11 +81,11 @@ def test_segments_that_stay_as_something_is_not_known_are_told(
     ]
 
     with noting() as told:
-        tell_not_decided(rows_of(spark, rows, columns))
+        unsure = print_not_decided(rows_of(spark, rows, columns))
 
     stays = "stays, whether it goes is not known"
-    assert told == capsys.readouterr().err.splitlines()
-    assert told == [
+    assert (unsure, told) == (3, [])  # the figures have them: nothing counts twice
+    assert capsys.readouterr().err.splitlines() == [
         f"u-0 segment 0 in /a {stays}: the high watermark is not known",
         f"2 such, e.g. t-1 segment 9 in /a {stays}: its log cannot be read",
     ]
@@ -113,3 +113,17 @@ def test_the_verb_prints_them_with_the_age_of_its_tables(
     assert refused.exit_code == 2
     assert "leave --what-if out" in refused.stderr
     assert read_figures(refused.stdout)["exit_status"] == {(str(warehouse), "retention decide"): 2}
+
+
+def test_segments_that_stay_as_something_is_not_known_count_once(
+    spark: SparkSession, lent_build: LentBuild, tmp_path: Path
+) -> None:
+    warehouse = lent_build.lend(tmp_path / "wh").warehouse
+    uploads = ("--set", "remote_storage_enable=true", "--set", "retention_ms=1")
+
+    read = figures.figures_of("retention", "--warehouse", warehouse, *uploads, "--now-ms", NOW_MS)
+
+    unsure = sum(value or 0 for value in read.values["retention_unsure_segments"].values())
+    assert unsure > 1
+    assert (read.exit_code, read.of("findings"), read.of("unknowns")) == (1, unsure, unsure)
+    assert "whether it goes is not known" in read.stderr

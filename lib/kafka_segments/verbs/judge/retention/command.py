@@ -80,9 +80,9 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import (  # noqa: PLC0415
+        print_not_decided,
         print_retention,
         print_what_if,
-        tell_not_decided,
     )
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run import run_retention, run_what_if  # noqa: PLC0415
@@ -96,21 +96,22 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     with verb_session("retention", warehouse=asked.warehouse, reads_all=True) as verb:
         if grid:
             print_what_if(run_what_if(verb.spark, asked, grid), output)
+            unsure = 0
         else:
             decided = run_retention(verb.spark, asked, dry_run=dry_run)
             with ExitStack() as caches:
                 decided = computed_once(decided, caches) if dry_run else decided
                 print_retention(decided, output)
-                tell_not_decided(decided)
+                unsure = print_not_decided(decided)
         tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms, topics=asked.topics)
-    return ExitStatus.DONE
+    return ExitStatus.FINDINGS if unsure else ExitStatus.DONE
 
 
 def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
     from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
-    from kafka_segments.verbs.judge.retention.report import tell_not_decided  # noqa: PLC0415
+    from kafka_segments.verbs.judge.retention.report import print_not_decided  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,
         print_explain,
@@ -132,7 +133,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
             if not found:
                 raise UsageError(f"{asked.warehouse} has no segments of {log}")
             print_explain(found, asked.configs, now_ms=asked.now_ms)
-        tell_not_decided(decided)
+        unsure = print_not_decided(decided)
         tell_as_built(
             verb.spark,
             asked.warehouse,
@@ -140,4 +141,4 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
             topics=(folder.topic,),
             partition=folder.partition,
         )
-    return ExitStatus.DONE
+    return ExitStatus.FINDINGS if unsure else ExitStatus.DONE

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.grouping import counted
-from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, duration, print_rows, utc
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, or_dash, print_table
@@ -28,8 +28,10 @@ def print_retention(decisions: DataFrame, output: str) -> None:
     print_result(ordered, output, names=_DECISION, cells=_decision)
 
 
-def tell_not_decided(decisions: DataFrame) -> None:
+def print_not_decided(decisions: DataFrame) -> int:
     """Say on stderr which segments stay as what would let them go is not known, a line a reason.
+
+    Return how many these are.
 
     Needs: log_dir, topic, partition, base_offset, reason_code, reason.
     """
@@ -38,14 +40,13 @@ def tell_not_decided(decisions: DataFrame) -> None:
     found = unsure.groupBy("reason_code").agg(
         F.count("*").alias("segments"), first.alias("one"), F.min("reason").alias("reason")
     )
-    tell_not_known(
-        counted(
-            row["segments"],
-            f"{row['one']['topic']}-{row['one']['partition']} segment {row['one']['base_offset']}"
-            f" in {row['one']['log_dir']} stays, whether it goes is not known: {row['reason']}",
-        )
-        for row in found.orderBy("reason_code").collect()
-    )
+    rows = found.orderBy("reason_code").collect()
+    for row in rows:
+        one = row["one"]
+        where = f"{one['topic']}-{one['partition']} segment {one['base_offset']}"
+        why = f"in {one['log_dir']} stays, whether it goes is not known: {row['reason']}"
+        say_not_known(counted(row["segments"], f"{where} {why}"))
+    return sum(row["segments"] for row in rows)
 
 
 def _decision(row: Row) -> tuple[str, ...]:
