@@ -37,6 +37,8 @@ class Figure(NamedTuple):
     value: float | None
 
 
+NODE = ("cluster", "broker_id", "log_dirs")
+"""Labels of what is of a node."""
 _OF_ANSWER = ("verb", "source")
 _EXIT_STATUS = Metric(
     "exit_status",
@@ -109,6 +111,16 @@ def give_tables_age(age_ms: int | None) -> None:
 def counted_as_whole(count: int, *, is_whole: bool) -> int | None:
     """Return a count; None for a 0 where not all was looked at."""
     return count if count or is_whole else None
+
+
+def broker_label(broker_id: int) -> str:
+    """Return a broker's id in a label; empty: it is not known."""
+    return str(broker_id) if broker_id >= 0 else ""
+
+
+def node_labels(cluster: str, node_id: int, log_dirs: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of ``NODE`` for a node."""
+    return (cluster, broker_label(node_id), ",".join(log_dirs))
 
 
 def source_of(options: Mapping[str, Any]) -> str:

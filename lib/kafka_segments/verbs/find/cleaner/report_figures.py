@@ -2,34 +2,32 @@
 
 from collections.abc import Iterator
 
-from kafka_segments.console.prometheus import Figure, Metric, counted_as_whole
+from kafka_segments.console.prometheus import NODE, Figure, Metric, counted_as_whole, node_labels
 from kafka_segments.verbs.find.cleaner.decide import Stand
 from kafka_segments.verbs.find.cleaner.run import NodeStands
 
-_NODE = ("cluster", "broker_id", "log_dirs")
-_RUNS = Metric("cleaner_runs", "Whether the log cleaner runs, for all that files tell.", _NODE)
-_LOGS = Metric("cleaner_logs", "Compacted logs, by where they stand.", (*_NODE, "stand"))
-_UNSURE = Metric("cleaner_unsure_logs", "Logs that may be compacted or not.", _NODE)
+_RUNS = Metric("cleaner_runs", "Whether the log cleaner runs, for all that files tell.", NODE)
+_LOGS = Metric("cleaner_logs", "Compacted logs, by where they stand.", (*NODE, "stand"))
+_UNSURE = Metric("cleaner_unsure_logs", "Logs that may be compacted or not.", NODE)
 _SIZES = {
-    f"{part}_bytes": Metric(f"cleaner_{part}_bytes", what, _NODE)
+    f"{part}_bytes": Metric(f"cleaner_{part}_bytes", what, NODE)
     for part, what in (
         ("clean", "Bytes that were cleaned before."),
         ("cleanable", "Bytes that can be cleaned now."),
         ("dirty", "Bytes that are dirty, those that are held included."),
     )
 }
-_RATIO = Metric("cleaner_dirty_ratio_max", "The greatest dirty ratio of a log, 0 to 1.", _NODE)
+_RATIO = Metric("cleaner_dirty_ratio_max", "The greatest dirty ratio of a log, 0 to 1.", NODE)
 _OVERDUE = Metric(
     "cleaner_overdue_max_seconds",
     "By how long max.compaction.lag.ms has passed, of the log where that is most.",
-    _NODE,
+    NODE,
 )
 
 
 def figures_of(node: NodeStands) -> Iterator[Figure]:
     """Yield the figures of a node; where one log's is not known, its sums are not."""
-    broker = str(node.node_id) if node.node_id >= 0 else ""
-    labels = (node.cluster, broker, ",".join(node.log_dirs))
+    labels = node_labels(node.cluster, node.node_id, node.log_dirs)
     is_whole = not node.not_known
     runs = None if node.stopped is None and not is_whole else node.stopped is None
     yield Figure(_RUNS, labels, runs)

@@ -12,10 +12,9 @@ from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.verbs.find.lag.decide.commits import (
-    BEHIND,
+    NO_FINDINGS,
     NOT_KNOWN,
     NOT_READABLE,
-    UP_TO_DATE,
 )
 from kafka_segments.verbs.find.lag.decide.share import NOT_BEGUN
 from kafka_segments.verbs.find.lag.report_figures import figures_of
@@ -34,7 +33,7 @@ def print_lag(lags: DataFrame, output: str) -> int:
     """Print lags; return how many commits are neither up to date nor simply behind."""
     with ExitStack() as caches:
         lags = computed_once(lags, caches)
-        found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND)).count()
+        found = lags.where(~F.col("status").isin(*NO_FINDINGS)).count()
         if output == PROMETHEUS:
             unknown = lags.where(F.col("status").isin(NOT_KNOWN, NOT_READABLE)).count()
             give_figures(figures_of(lags), findings=found, unknowns=unknown)
@@ -52,7 +51,7 @@ def print_share_lag(lags: DataFrame, output: str) -> int:
         order = [F.desc_nulls_last("offset_lag")] if output == "table" else []
         ordered = lags.orderBy(*order, *_ORDER)
         print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)
-        found = lags.where(~F.col("status").isin(UP_TO_DATE, BEHIND, NOT_BEGUN)).count()
+        found = lags.where(~F.col("status").isin(*NO_FINDINGS, NOT_BEGUN)).count()
         say(f"{lags.count()} share partitions, {found} that someone must look at")
         return found
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.prometheus import Figure, Metric
-from kafka_segments.verbs.find.lag.decide.commits import BEHIND, UP_TO_DATE
+from kafka_segments.verbs.find.lag.decide.commits import NO_FINDINGS
 
 _KEY = ("cluster", "group_id", "topic")
 _LABELS = ("cluster", "group", "topic")
@@ -30,7 +30,7 @@ def figures_of(lags: DataFrame) -> Iterator[Figure]:
 
     Needs: the columns of ``decide_lag``.
     """
-    is_found = ~F.col("status").isin(UP_TO_DATE, BEHIND)
+    is_found = ~F.col("status").isin(*NO_FINDINGS)
     groups = lags.groupBy(*_KEY).agg(
         F.count("*").alias("partitions"),
         F.count_if(is_found).alias("found"),

@@ -2,29 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 
-from kafka_segments.console.prometheus import Figure, Metric, counted_as_whole
+from kafka_segments.console.prometheus import NODE, Figure, Metric, counted_as_whole, node_labels
 from kafka_segments.verbs.find.triage.decide import Section
 from kafka_segments.verbs.find.triage.run import TriagedNode
 
-_NODE = ("cluster", "broker_id", "log_dirs")
-_STARTS = Metric("triage_starts", "Whether the broker would start: 1 it would, 0 not.", _NODE)
+_STARTS = Metric("triage_starts", "Whether the broker would start: 1 it would, 0 not.", NODE)
 _RUNNING = Metric(
-    "triage_running", "Whether a broker of this machine runs on the directories.", _NODE
+    "triage_running", "Whether a broker of this machine runs on the directories.", NODE
 )
 _FINDINGS = Metric(
     "triage_findings",
     "Findings: stops and loses of a start, unknown, slow start, odd.",
-    (*_NODE, "section"),
+    (*NODE, "section"),
 )
 _LOST = {
-    name: Metric(f"triage_start_loses_{name}", f"{what} that a start takes away.", _NODE)
+    name: Metric(f"triage_start_loses_{name}", f"{what} that a start takes away.", NODE)
     for name, what in (("bytes", "Bytes"), ("records", "Records"), ("offsets", "Offsets"))
 }
-_LOGS = Metric("triage_logs", "Logs that were looked at.", _NODE)
-_SEGMENTS = Metric("triage_segments", "Segments that these have.", _NODE)
-_BYTES = Metric("triage_segment_bytes", "Bytes of these.", _NODE)
+_LOGS = Metric("triage_logs", "Logs that were looked at.", NODE)
+_SEGMENTS = Metric("triage_segments", "Segments that these have.", NODE)
+_BYTES = Metric("triage_segment_bytes", "Bytes of these.", NODE)
 _UNREAD = Metric(
-    "triage_unread_bytes", "Of these, what a start reads and was not read but for its ends.", _NODE
+    "triage_unread_bytes", "Of these, what a start reads and was not read but for its ends.", NODE
 )
 
 
@@ -34,8 +33,7 @@ def figures_of(node: TriagedNode) -> Iterator[Figure]:
     What a start would take away is known only of one that nothing stops, and counts of nothing only
     where all was looked at.
     """
-    broker = str(node.node_id) if node.node_id >= 0 else ""
-    labels = (node.cluster, broker, ",".join(node.log_dirs))
+    labels = node_labels(node.cluster, node.node_id, node.log_dirs)
     is_whole = not count_unknown([node])
     yield Figure(_STARTS, labels, node.starts)
     yield Figure(_RUNNING, labels, node.is_running)

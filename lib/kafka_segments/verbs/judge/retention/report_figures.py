@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from kafka_segments.console.prometheus import Figure, Metric
+from kafka_segments.console.prometheus import Figure, Metric, broker_label
 from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.verbs.judge.retention.decide.reasons import NOT_KNOWN
 
@@ -43,8 +43,7 @@ def topics_of(decisions: DataFrame) -> list[Row]:
 def figures_of(topics: Sequence[Row]) -> Iterator[Figure]:
     """Yield the figures of topics; what goes of one is not known where it is not of a segment."""
     for row in topics:
-        broker = str(row["broker_id"]) if row["broker_id"] >= 0 else ""
-        labels = (row["cluster"], broker, row["topic"])
+        labels = (row["cluster"], broker_label(row["broker_id"]), row["topic"])
         yield Figure(_UNSURE, labels, row["unsure"])
         for decision in _DECISIONS:
             for metric, name in ((_SEGMENTS, "segments"), (_BYTES, "bytes")):

@@ -10,6 +10,8 @@ from kafka_segments.engine.tables.long_arithmetic import minus
 
 COMMIT_KEY = ("cluster", "group_id", "topic", "partition")
 UP_TO_DATE, BEHIND, AHEAD = "up to date", "behind", "ahead of the log's end"
+NO_FINDINGS = (UP_TO_DATE, BEHIND)
+"""Statuses that nobody must look at."""
 EXPIRED, COMPACTED = "unread records deleted", "unread records compacted away"
 NO_LOG, NO_COMMIT = "log not in the tables", "no commit left from that time"
 NOT_READABLE, NOT_KNOWN = "not readable", "not known"
