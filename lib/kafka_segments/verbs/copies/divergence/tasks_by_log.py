@@ -17,10 +17,9 @@ from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part, ra
 
 KEYS = ("topic", "partition")
 MapLog = Callable[
-    [str, int, Sequence[dict[str, Any]], Sequence[dict[str, CopyPiece]]],
-    Iterable[dict[str, Any]],
+    [Sequence[dict[str, Any]], Sequence[dict[str, CopyPiece]]], Iterable[dict[str, Any]]
 ]
-"""From a log's topic, partition, a row for each copy, and its ranges (``ranges_of``)."""
+"""From a row for each copy of a log, and its ranges (``ranges_of``)."""
 
 _MOST_LOGS, _MOST_PARTS = 1_000, 20_000
 
@@ -42,7 +41,7 @@ def map_logs(parts: DataFrame, of_log: MapLog, columns: StructType) -> Transform
                 rows = [
                     {**{name: log[name] for name in KEYS}, **row}
                     for log in logs.to_pylist()
-                    for row in of_log(log["topic"], log["partition"], log["copies"], _ranges(log))
+                    for row in of_log(log["copies"], _ranges(log))
                 ]
                 yield pa.RecordBatch.from_pylist(rows, schema=made)
 

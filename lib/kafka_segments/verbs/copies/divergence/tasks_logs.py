@@ -52,16 +52,13 @@ def compare_logs(parts: DataFrame, *, check_crc: bool, check_keys: bool = False)
     """
 
     def compare(
-        topic: str,
-        partition: int,
-        known: Sequence[dict[str, Any]],
-        ranges: Sequence[dict[str, CopyPiece]],
+        known: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece]]
     ) -> list[dict[str, Any]]:
         described = sorted(map(copy_of, known))
         are_apart = any(row["has_many_ids"] for row in known)
         files = CopyFiles(check_crc=check_crc, are_apart=are_apart)
         keys = keyed_logs(known, check_crc=check_crc)
-        if topic == METADATA_TOPIC:
+        if known[0]["topic"] == METADATA_TOPIC:
             described = with_quorum_end(described)
         if are_apart:
             described = of_other_clusters(described)

@@ -50,12 +50,8 @@ def weigh_replicas(parts: DataFrame) -> Transform:
     """
 
     def weigh(
-        topic: str,
-        partition: int,
-        rows: Sequence[dict[str, Any]],
-        ranges: Sequence[dict[str, CopyPiece]],
+        rows: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece]]
     ) -> list[dict[str, Any]]:
-        del topic, partition
         advice = _advice(rows, ranges)
         return [
             {

@@ -68,12 +68,10 @@ def repair_logs(parts: DataFrame, settings: RepairSettings) -> Transform:
     """
 
     def repair(
-        topic: str,
-        partition: int,
-        copies: Sequence[dict[str, Any]],
-        ranges: Sequence[dict[str, CopyPiece]],
+        copies: Sequence[dict[str, Any]], ranges: Sequence[dict[str, CopyPiece]]
     ) -> list[dict[str, Any]]:
-        rows = _repaired(f"{topic}-{partition}", copies, ranges, settings)
+        name = f"{copies[0]['topic']}-{copies[0]['partition']}"
+        rows = _repaired(name, copies, ranges, settings)
         return [{"row": number, **row} for number, row in enumerate(rows)]
 
     return map_logs(parts, repair, REPAIRED)
