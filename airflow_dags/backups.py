@@ -68,7 +68,8 @@ _BACKUPS = {
                 description="Read all files, as what rots changes no mtime: now and then.",
             ),
         },
-        doc_md=__doc__,
+        doc=__doc__,
+        pages=("divergence",),
     )
 )
 def backups() -> None:
@@ -102,6 +103,7 @@ def backups() -> None:
         },
         fails_on_findings=True,
         map_index_template="{{ task.name }}",
+        writes=("divergences",),
         outlets=[table_asset("divergences")],
     ).expand_kwargs(list_backups())
 

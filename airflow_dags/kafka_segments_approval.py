@@ -9,7 +9,11 @@ from kafka_segments_ending import review_steps
 
 ANSWER_WITHIN = timedelta(days=7)
 # A run that waits for its answer is an active one; steps of one log directory exclude each other.
-WAITING = {"max_active_runs": 100, "dagrun_timeout": timedelta(days=10)}
+WAITING = {
+    "max_active_runs": 100,
+    "dagrun_timeout": timedelta(days=10),
+    "tags": ["kafka-segments", "approval"],
+}
 
 
 def review(ti: Any, steps: list[str]) -> str:

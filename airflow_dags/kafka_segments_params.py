@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -83,8 +83,24 @@ DEFAULT_ARGS = {
 }
 
 
-def dag_args(dag_id: str, **own: Any) -> dict[str, Any]:
-    """Give the arguments of a DAG: those of all, its own, and over them those of the site."""
+_DOCS_URL = getattr(site, "DOCS_URL", "").rstrip("/")
+_WHEN_IT_FAILS = """**When a task fails**: its log says why in the line `… failed: …`, below the
+fold "What the job printed", and in the next one whether it is tried again.
+
+| reason | what to do |
+|---|---|
+| `no such param`, `variable … is not set`, `cannot list …`, a wrong option | \
+Not tried again. Mend it, then clear the task; where a param was wrong, start a new run. |
+| `findings: …` | Not tried again. The job is done: look at what it found. |
+| `the driver was ended by …`, and all else | Tried again. A job that was killed leaves nothing \
+half written: clear the task to go on from there. |"""
+
+
+def dag_args(dag_id: str, *, doc: str, pages: Sequence[str], **own: Any) -> dict[str, Any]:
+    """Give the arguments of a DAG: those of all, its own, and over them those of the site.
+
+    ``doc``: what it does; ``pages``: those of ``docs/`` that tell more, without ending.
+    """
     of_site = getattr(site, "DAG_ARGS", {}).get(dag_id, {})
     macros = "user_defined_macros"
     return {
@@ -95,10 +111,22 @@ def dag_args(dag_id: str, **own: Any) -> dict[str, Any]:
         "dagrun_timeout": timedelta(days=2),
         "default_args": DEFAULT_ARGS,
         "tags": ["kafka-segments"],
+        "owner_links": {DEFAULT_ARGS["owner"]: f"{_DOCS_URL}/airflow.html"} if _DOCS_URL else {},
+        "doc_md": _doc(doc, own["params"], pages),
         **own,
         **of_site,
         macros: {**own.get(macros, {}), **of_site.get(macros, {}), "variable": variable},
     }
+
+
+def _doc(doc: str, params: Mapping[str, Param], pages: Sequence[str]) -> str:
+    """Write the page of a DAG as Markdown."""
+    told = "\n".join(f"- `{name}`: {param.description}" for name, param in params.items())
+    linked = ", ".join(
+        f"[{page}]({_DOCS_URL}/{page}.html)" if _DOCS_URL else f"`docs/{page}.md`"
+        for page in (*pages, "runbook", "airflow")
+    )
+    return f"{doc.strip()}\n\n**Params**\n\n{told}\n\n{_WHEN_IT_FAILS}\n\n**More**: {linked}"
 
 
 def text_param(description: str, **schema: Any) -> Param:

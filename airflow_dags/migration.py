@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import Param, dag
 
 from kafka_segments_approval import WAITING, approval, review
-from kafka_segments_job import KafkaSegmentsJob
+from kafka_segments_job import BUILT, KafkaSegmentsJob
 from kafka_segments_params import (
     CONF,
     NOW_MS,
@@ -81,14 +81,17 @@ def migration_step(task_id: str, plan: str, command: str = "", **more: Any) -> K
                 description="Time index of segments in which no record has a timestamp.",
             ),
         },
-        doc_md=__doc__,
+        doc=__doc__,
+        pages=("migration",),
     )
 )
 def migration() -> None:
     """Order the tasks."""
     run = {"warehouse": WAREHOUSE, "now-ms": NOW_MS, "conf": CONF}
     sources = {"source": "sources"}
-    build = KafkaSegmentsJob(task_id="build", job="build_indexes", options=run, list_params=sources)
+    build = KafkaSegmentsJob(
+        task_id="build", job="build_indexes", options=run, list_params=sources, writes=BUILT
+    )
     inventory = KafkaSegmentsJob(
         task_id="inventory",
         job="migrate_legacy",
@@ -140,7 +143,8 @@ def migration() -> None:
                 " the stage folder.",
             ),
         },
-        doc_md="Say what a rollback would swap back, wait for a person's word, do it.",
+        doc="Say what a rollback would swap back, wait for a person's word, do it.",
+        pages=("migration",),
     )
 )
 def migration_rollback() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task
 
-from kafka_segments_job import BUILD_TABLES, KafkaSegmentsJob
+from kafka_segments_job import BUILD_TABLES, BUILT, KafkaSegmentsJob
 from kafka_segments_params import (
     CONF,
     NOW_MS,
@@ -55,7 +55,8 @@ from kafka_segments_params import (
                 description="Least severity of a failed expectation that closes the gate.",
             ),
         },
-        doc_md=__doc__,
+        doc=__doc__,
+        pages=("build", "validation"),
     )
 )
 def rebuild() -> None:
@@ -91,6 +92,7 @@ def rebuild() -> None:
             "internals": "{{ params.internals }}",
         },
         map_index_template="{{ task.name }}",
+        writes=BUILT,
     ).expand_kwargs(list_log_dirs())
     gate = KafkaSegmentsJob(
         task_id="validate",
@@ -102,6 +104,8 @@ def rebuild() -> None:
             "fail-on": "{{ params.gate }}",
         },
         fails_on_findings=True,
+        reads=BUILT,
+        writes=("validation_results",),
         outlets=BUILD_TABLES,
     )
     build >> gate

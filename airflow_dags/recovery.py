@@ -48,7 +48,8 @@ def apply_step(task_id: str, **more: Any) -> KafkaSegmentsJob:
                 "auto", enum=["auto", "threads", "spark"], description="As of `recovery kit`."
             ),
         },
-        doc_md=__doc__,
+        doc=__doc__,
+        pages=("recovery-kit",),
     )
 )
 def recovery() -> None:

@@ -35,7 +35,8 @@ _WAREHOUSE = "{{ params.warehouse or var.value.get('kafka_segments_warehouse', '
         # may be tomorrow's: so that each gets its run at once, decisions wait and not runs.
         max_active_runs=100,
         params={**shared_params(), **report_params(), **config_file_params()},
-        doc_md=__doc__,
+        doc=__doc__,
+        pages=("retention",),
     )
 )
 def retention() -> None:
@@ -82,6 +83,8 @@ def retention() -> None:
         map_index_template="{{ task.mapped_options['now-ms'] }}"
         " {{ task.mapped_options['warehouse'] }}",
         max_active_tis_per_dag=1,
+        reads=("segments", "logs"),
+        writes=("retention_decisions",),
         outlets=[table_asset("retention_decisions")],
     ).expand(mapped_options=rebuilds)
     report = KafkaSegmentsJob.partial(

@@ -67,7 +67,8 @@ _TRIAGE_DIRS = {
                 " kafka_segments_triage_dirs, and none where that is empty.",
             ),
         },
-        doc_md=__doc__,
+        doc=__doc__,
+        pages=("compaction", "triage"),
     )
 )
 def upkeep() -> None:

@@ -3,6 +3,7 @@
 Neither Spark's Python nor this package may be imported while DAGs are parsed.
 """
 
+import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from airflow.sdk.exceptions import AirflowException  # noqa: E402
 
 import kafka_segments_params as shared  # noqa: E402
 from kafka_segments_job import SEGMENTS, KafkaSegmentsJob  # noqa: E402
+from kafka_segments_lineage import datasets  # noqa: E402
 
 BAG = DagBag(DAGS)
 VARIABLES = {
@@ -63,6 +65,10 @@ def dags() -> dict[str, Any]:
             "timeout": dag.dagrun_timeout and dag.dagrun_timeout.total_seconds(),
             "runs": dag.max_active_runs,
             "on_failure": bool(dag.has_on_failure_callback),
+            "doc": dag.doc_md,
+            "params": list(dag.params),
+            "tags": sorted(dag.tags),
+            "owner_links": dag.owner_links,
             "unchecked": [
                 task.task_id
                 for task in dag.tasks
@@ -262,16 +268,50 @@ def _rendered(jinja: jinja2.Environment, value: Any, context: dict[str, Any]) ->
     return jinja.from_string(value).render(context) if isinstance(value, str) else value
 
 
+def lineage() -> dict[str, Any]:
+    """Give what OpenLineage is told of jobs; its provider may not be there."""
+    told = {}
+    for dag_id, task_id, given in (
+        (
+            "kafka_segments_rebuild",
+            "build",
+            {"source": ["/logs/a", "s3a://b/k"], "index-dir": "/i"},
+        ),
+        ("kafka_segments_rebuild", "validate", {}),
+        ("kafka_segments_retention", "decide", {}),
+        ("kafka_segments_backups", "verify", {"backup": ["/b"], "against": ["n1=/mnt/n1"]}),
+    ):
+        task = BAG.dags[dag_id].get_task(task_id)
+        kwargs = getattr(task, "partial_kwargs", vars(task))
+        tables = {key: kwargs.get(key, ()) for key in ("reads", "writes")}
+        told[task_id] = datasets({"warehouse": "/wh", **given}, **tables)
+    job = KafkaSegmentsJob(task_id="t", job="j", options={}, writes=("segments",))
+    before = job.get_openlineage_facets_on_complete(None)
+    if importlib.util.find_spec("openlineage") is not None:
+        job._submitted = {"warehouse": "/wh", "source": "/logs"}
+        ends = (job.get_openlineage_facets_on_complete, job.get_openlineage_facets_on_failure)
+        told["provider"] = [
+            [[one.namespace, one.name] for one in kind]
+            for facets in (end(None) for end in ends)
+            for kind in (facets.inputs, facets.outputs)
+        ]
+    return {**told, "before": before}
+
+
 def endings() -> list[Any]:
-    """Give how a job ends that says these lines and leaves with that status."""
+    """Give how a job ends that says these lines and leaves with that status, and what follows."""
     found = []
+    context = {"ti": SimpleNamespace(try_number=1, max_tries=2)}
     for status, lines, more in json.loads(sys.argv[3]):
         job = KafkaSegmentsJob(task_id="t", job="j", options={}, **more)
         hook = SimpleNamespace(_process_spark_submit_log=list)
         with mock.patch.object(SparkSubmitOperator, "_get_hook", lambda _, hook=hook: hook):
             job._get_hook()._process_spark_submit_log(lines)
         text = f"Cannot execute: …. Error code is: {status}.\nLast output:\n…"
-        found.append([failure(lambda job=job, text=text: job._ended(text)), job._output.steps()])
+        with mock.patch.object(job.log, "error") as said:
+            failed = failure(lambda job=job, text=text: job._ended(text, context))
+        follows = said.call_args.args[0] if said.called else None
+        found.append([failed, job._output.steps(), follows])
     return found
 
 
@@ -286,6 +326,7 @@ if __name__ == "__main__":
         "unset_variables": unset_variables(),
         "triggered": triggered(),
         "turns": turns(),
+        "lineage": lineage(),
         "endings": endings(),
         "submitted": [
             submission for dag, conf in confs.items() for submission in submitted(dag, conf)

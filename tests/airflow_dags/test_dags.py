@@ -229,6 +229,7 @@ def test_a_killed_driver_is_told_by_its_signal_and_tried_again(scheduled: Schedu
     said = scheduled.airflow.task_log(RETENTION, scheduled.runs["killed"], "decide")
     assert "decide failed: the driver was ended by SIGKILL: " in said
     assert "decide failed: WARNING" not in said
+    assert f"It is tried again: that was try 1 of {TRIES}" in said
     assert 2 <= len(scheduled.submitted("killed")) <= TRIES  # a lock can end one before its job
 
 

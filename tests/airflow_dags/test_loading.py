@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,19 @@ def test_every_dag_is_described_ends_in_time_and_refuses_unknown_keys(loaded: An
         assert dag["unchecked"] == [], name
 
 
+def test_the_page_of_every_dag_has_its_params_what_to_do_and_where_to_read_on(loaded: Any) -> None:
+    for name, dag in loaded["dags"].items():
+        assert re.findall(r"^- `(\w+)`: \w", dag["doc"], re.MULTILINE) == dag["params"], name
+        assert "**When a task fails**" in dag["doc"]
+        pages = re.findall(r"`(docs/[a-z-]+\.md)`", dag["doc"])
+        assert len(pages) > 2 and "docs/runbook.md" in pages
+        assert all((ROOT / page).is_file() for page in pages), pages
+        assert dag["owner_links"] == {}
+        asks = name.startswith(("kafka_segments_migration", "kafka_segments_recovery"))
+        assert ("approval" in dag["tags"]) == asks
+        assert "kafka-segments" in dag["tags"]
+
+
 def test_runs_that_wait_for_a_person_hold_up_no_others(loaded: Any) -> None:
     runs = {name: dag["runs"] for name, dag in loaded["dags"].items()}
 
@@ -135,6 +149,7 @@ def test_runs_that_wait_for_a_person_hold_up_no_others(loaded: Any) -> None:
 def test_a_sites_own_file_adds_callbacks_and_timeouts(tmp_path: Path) -> None:
     (tmp_path / "kafka_segments_site.py").write_text(
         "from datetime import timedelta\n"
+        "DOCS_URL = 'https://docs.example/kafka-segments/'\n"
         "def page(context): ...\n"
         "DEFAULT_ARGS = {'on_failure_callback': page, 'execution_timeout': timedelta(hours=1)}\n"
         "_REBUILD = {'on_failure_callback': page, 'dagrun_timeout': timedelta(hours=3)}\n"
@@ -148,6 +163,9 @@ def test_a_sites_own_file_adds_callbacks_and_timeouts(tmp_path: Path) -> None:
     assert (upkeep["on_failure"], upkeep["timeout"], upkeep["task_failures"]) == (False, 2 * DAY, 6)
     assert upkeep["task_timeouts"] == [3600]
     assert upkeep["unchecked"] == []
+    docs = "https://docs.example/kafka-segments"
+    assert upkeep["owner_links"] == {"kafka-segments": f"{docs}/airflow.html"}
+    assert f"[runbook]({docs}/runbook.html)" in upkeep["doc"]
 
 
 def test_a_key_that_a_dag_has_not_is_named_with_the_one_that_is_meant(loaded: Any) -> None:
@@ -238,9 +256,14 @@ def test_a_run_waits_while_another_is_past_its_first_task(loaded: Any) -> None:
 
 
 def test_an_exit_status_becomes_an_end_with_its_reason_in_one_line(loaded: Any) -> None:
-    (damaged, no_steps), gate, usage, full, killed, (refused, steps) = loaded["endings"]
+    (damaged, no_steps, none), gate, usage, full, killed, (refused, steps, _) = loaded["endings"]
 
-    assert damaged is None and no_steps is None
+    assert damaged is None and no_steps is None and none is None
+    assert {gate[2], usage[2]} == {
+        "It is not tried again, as it would fail alike: mend what the line above names, then clear"
+        " this task, or start a new run where a param was wrong"
+    }
+    assert {full[2], killed[2]} == {"It is tried again: that was try 1 of 3"}
     assert gate[0] == ["AirflowFailException", "findings: fatal segments x: 1 of 2 rows"]
     assert usage[0] == ["AirflowFailException", "--source /x: not there"]
     assert full[0] == ["AirflowException", "disk full"]
@@ -248,6 +271,30 @@ def test_an_exit_status_becomes_an_end_with_its_reason_in_one_line(loaded: Any) 
     assert killed[0][1].startswith("the driver was ended by SIGKILL: ")
     assert refused is None
     assert steps["refused"] == [{"log": "/logs/t-0", "message": "held"}]
+
+
+def test_openlineage_is_told_of_log_directories_and_tables(loaded: Any) -> None:
+    told = loaded["lineage"]
+
+    tables = ("segments", "offset_index", "time_index", "logs", "unrecognized_files")
+    built = [["file", f"/wh/{table}"] for table in tables]
+    assert told["build"] == [
+        [["file", "/logs/a"], ["s3://b", "k"]],
+        [["file", "/i"], *built],
+    ]
+    assert told["validate"] == [built, [["file", "/wh/validation_results"]]]
+    decided = [["file", "/wh/segments"], ["file", "/wh/logs"]]
+    assert told["decide"] == [decided, [["file", "/wh/retention_decisions"]]]
+    assert told["verify"] == [[["file", "/b"], ["file", "/mnt/n1"]], [["file", "/wh/divergences"]]]
+    assert told["before"] is None  # nothing was submitted: its templates may not be filled in
+
+
+def test_openlineages_provider_takes_them(loaded: Any) -> None:
+    if "provider" not in loaded["lineage"]:
+        pytest.skip("the provider is not in .venv-airflow, as it is not in DAGs' requirements")
+
+    read, written = [["file", "/logs"]], [["file", "/wh/segments"]]
+    assert loaded["lineage"]["provider"] == [read, written, read, []]
 
 
 def test_what_is_submitted_is_what_the_verbs_take(loaded: Any, file: str) -> None:
