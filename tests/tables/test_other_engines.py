@@ -1,11 +1,11 @@
-"""The tables are read by deltalake, Polars and DuckDB, as docs/engines.md promises and shows.
+"""The tables are read by deltalake, Polars, DuckDB and, as Iceberg, as docs/engines.md shows.
 
 ``REWRITE_ENGINES=1`` puts the output of this run into the page.
 """
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.views import view_of
 from support.house.cookbook import PAGE as COOKBOOK
 from support.house.cookbook import questions
-from support.house.doc_blocks import DOCS, blocks, rewritten, run_page
+from support.house.doc_blocks import DOCS, WAREHOUSE, blocks, rewritten, run_page
 
 PAGE = DOCS / "engines.md"
 PAGE_TEXT = PAGE.read_text("utf-8")
@@ -65,7 +65,7 @@ def test_the_page_shows_what_its_blocks_print(printed: list[str]) -> None:
         PAGE.write_text(rewritten(PAGE_TEXT, printed), "utf-8")
         return
     assert rewritten(PAGE_TEXT, printed) == PAGE_TEXT
-    assert sum(block.output is not None for block in blocks(PAGE_TEXT)) == len(printed) == 6
+    assert sum(block.output is not None for block in blocks(PAGE_TEXT)) == len(printed) == 7
 
 
 def test_questions_of_the_cookbook_stand_there_by_their_own_text() -> None:
@@ -78,6 +78,11 @@ def test_questions_of_the_cookbook_stand_there_by_their_own_text() -> None:
 
 def _names(warehouse: Path) -> list[str]:
     return sorted(path.parent.name for path in warehouse.glob("*/_delta_log"))
+
+
+@pytest.fixture(autouse=True)
+def _no_plugin_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
 
 
 READ = sorted(table.name for table in (*catalog.BUILD_TABLES, QUARANTINED_SEGMENTS))
@@ -101,6 +106,42 @@ def test_every_engine_reads_all_rows_and_columns_of_a_table(
     assert (protocol.min_reader_version, protocol.reader_features) == (1, None)
     assert (by_polars.columns, by_polars.height) == expected
     assert (by_duckdb.columns, len(by_duckdb.fetchall())) == expected
+
+
+def _exported(warehouse: Path) -> Callable[[str], pl.DataFrame]:
+    """Return the page's export of a table as Iceberg, with what Polars reads of it by itself."""
+    recipe = next(block.code for block in blocks(PAGE_TEXT) if "pyiceberg" in block.code)
+    names: dict[str, Any] = {}
+    exec(recipe.partition("\n\nfor name")[0].replace(WAREHOUSE, str(warehouse)), names)
+
+    def export(name: str) -> pl.DataFrame:
+        names["export"](name)
+        table = names["catalog"].load_table(f"kafka.{name}")
+        return pl.scan_iceberg(table, reader_override="native").collect()
+
+    return export
+
+
+def test_iceberg_holds_the_rows_of_every_table_as_they_are_at_each_export(warehouse: Path) -> None:
+    export = _exported(warehouse)
+    for name in READ:
+        there = pl.read_delta(f"{warehouse}/{name}")
+        export(name)
+        assert export(name).equals(there), name
+
+
+def test_what_is_null_is_null_in_iceberg_and_a_new_column_is_there_too(tmp_path: Path) -> None:
+    place, export = str(tmp_path / "warehouse" / "logs"), _exported(tmp_path / "warehouse")
+    epochs = pl.List(pl.Struct({"epoch": pl.Int32, "start_offset": pl.Int64}))
+    rows = pl.DataFrame(
+        {"epochs": [None, [], [{"epoch": 1, "start_offset": 7}]]}, {"epochs": epochs}
+    )
+    rows.write_delta(place)
+    assert export("logs").equals(rows)
+
+    wider = rows.with_columns(high_watermark=pl.Series([1, None, 3]))
+    wider.write_delta(place, mode="overwrite", delta_write_options={"schema_mode": "overwrite"})
+    assert export("logs").equals(wider)
 
 
 VALUES: dict[str, Any] = {
@@ -170,18 +211,20 @@ def test_every_engine_reads_what_spark_writes_to_any_table(
 
 
 def _check_engines(spark: SparkSession, tmp_path: Path, table: Table) -> None:
-    rows, tables = _rows_of(table), Warehouse(spark, str(tmp_path))
+    warehouse = tmp_path / "warehouse"
+    rows, tables = _rows_of(table), Warehouse(spark, str(warehouse))
     values = [tuple(row.values()) for row in rows]
     tables.create(table)
     tables.append(table, local_rows(spark, values, table.schema))
 
     there = DeltaTable(tables.uri(table))
-    by_polars = pl.read_delta(f"{tmp_path}/{table.name}")
+    by_polars = pl.read_delta(f"{warehouse}/{table.name}")
     by_duckdb = duckdb.from_arrow(there.to_pyarrow_dataset())
 
     assert (there.protocol().min_reader_version, there.protocol().reader_features) == (1, None)
     assert _sorted(there.to_pyarrow_dataset().to_table().to_pylist()) == _sorted(rows)
     assert _sorted(by_polars.to_dicts()) == _sorted(rows)
+    assert _sorted(_exported(warehouse)(table.name).to_dicts()) == _sorted(rows)
     named = [dict(zip(by_duckdb.columns, row, strict=True)) for row in by_duckdb.fetchall()]
     assert _sorted(named) == _sorted(rows)
 
