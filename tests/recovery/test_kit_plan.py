@@ -7,6 +7,7 @@ import pytest
 
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.log_dir_folder import noted_offsets
 from kafka_segments.kafka.wire.checkpoints import EpochStart
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan, plan_log
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState, LogKit
@@ -47,6 +48,7 @@ def _plan(
     return plan_log(
         [*segments, log, *others],
         log_dir,
+        offsets=noted_offsets(log_dir),
         number=0,
         folder=f"/logs/{folder}",
         names=(names | set(with_names)) - set(without),

@@ -1,5 +1,6 @@
 """The files of a log directory itself: the broker's checkpoints and meta.properties."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,9 @@ _OFFSET_FILES = {
     "high_watermark": checkpoints.HIGH_WATERMARK,
     "cleaner_offset": checkpoints.CLEANER_OFFSET,
 }
+NotedOffsets = Mapping[tuple[str, int], Mapping[str, int]]
+"""What checkpoints note of each log, by topic and partition: offsets by their column."""
+
 _LOG_DIR_FILES = {*_OFFSET_FILES.values(), checkpoints.META_PROPERTIES, checkpoints.CLEAN_SHUTDOWN}
 
 
@@ -83,3 +87,8 @@ def list_log_dir(
         offsets=list(offsets.values()),
         reason=files.problems,
     )
+
+
+def noted_offsets(row: Listed) -> NotedOffsets:
+    """Return what the row of a log directory notes of its logs; make it once for all of them."""
+    return {(noted["topic"], noted["partition"]): noted for noted in row.offsets or []}

@@ -13,8 +13,13 @@ from kafka_segments.errors import (
     UnreadableObjectError,
 )
 from kafka_segments.files.folders.foreign_names import foreign_files_below
-from kafka_segments.files.folders.listing_rows import MOST_LEVELS, Listed
-from kafka_segments.files.folders.log_dir_folder import is_log_dir, list_log_dir
+from kafka_segments.files.folders.listing_rows import MOST_LEVELS
+from kafka_segments.files.folders.log_dir_folder import (
+    NotedOffsets,
+    is_log_dir,
+    list_log_dir,
+    noted_offsets,
+)
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place, read_whole
@@ -42,7 +47,6 @@ from kafka_segments.verbs.change.recovery.last_end import read_last_end
 
 _SWAPPED_LOG = LOG_SUFFIX + SWAP_SUFFIX
 _MOST_INDEX_BYTES = 64 * 1024 * 1024
-_Offsets = dict[tuple[str, int], dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class FoundLogDir:
     is_clean: bool
     logs: tuple[FoundLog, ...]
     problems: tuple[str, ...] = ()
-    offsets: _Offsets = field(default_factory=dict, repr=False)
+    offsets: NotedOffsets = field(default_factory=dict, repr=False)
     entries: tuple[FileEntry, ...] = field(default=(), repr=False)
 
 
@@ -215,7 +219,7 @@ def _is_partition(entries: list[FileEntry]) -> bool:
 def _log_dir(uri: str, entries: list[FileEntry], *, follow_into: tuple[str, ...]) -> FoundLogDir:
     row = list_log_dir(place(uri), uri, "", uri, entries)
     meta = row.meta or {}
-    offsets = _offsets(row)
+    offsets = noted_offsets(row)
     named = [
         (entry.name, folder)
         for entry in _in_brokers_order(uri, entries)
@@ -248,12 +252,13 @@ def _in_brokers_order(uri: str, entries: list[FileEntry]) -> list[FileEntry]:
     return sorted(folders, key=lambda entry: turn.get(entry.name, len(turn)))
 
 
-def _offsets(row: Listed) -> _Offsets:
-    return {(found["topic"], found["partition"]): found for found in row.offsets or []}
-
-
 def _log(
-    uri: str, name: str, folder: PartitionFolder, offsets: _Offsets, *, follow_into: tuple[str, ...]
+    uri: str,
+    name: str,
+    folder: PartitionFolder,
+    offsets: NotedOffsets,
+    *,
+    follow_into: tuple[str, ...],
 ) -> FoundLog | str:
     """Read a partition's folder; return a text that says why if it cannot be read."""
     try:

@@ -294,7 +294,8 @@ def read_logs(folder: Path, names: Sequence[str]) -> Iterator[NamedLog]:
             yield NamedLog(name, read_log(folder, name))
         except SetAsideError as error:
             yield NamedLog(name, error)
+    named = frozenset(names)
     for path in sorted(folder.glob(f"*{_SUFFIX}")):
-        if path.stem not in names:
+        if path.stem not in named:
             reason = f"{MANIFEST} does not name this log; {_MADE_AGAIN}"
             yield NamedLog(path.stem, SetAsideError(path, reason))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.log_dir_folder import noted_offsets
 from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import refuse_locked
@@ -94,10 +95,12 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
     }
     work = KitWork(tuple(log_dirs), [], [], gone)
     for number, (path, row) in enumerate(log_dirs.items()):
+        offsets = noted_offsets(row)
         for folder, rows in sorted(logs.get(path, {}).items()):
             planned = plan_log(
                 rows,
                 row,
+                offsets=offsets,
                 number=number,
                 folder=folder,
                 names=_names_in(folder),

@@ -13,11 +13,12 @@ ProducerStateManager.truncateAndReload.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.log_dir_folder import NotedOffsets
 from kafka_segments.files.storage.durable_files import TEMPORARY
 from kafka_segments.files.storage.links import without_option
 from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, EpochStart
@@ -91,6 +92,7 @@ def plan_log(
     rows: Sequence[Listed],
     log_dir: Listed,
     *,
+    offsets: NotedOffsets,
     number: int,
     folder: str,
     names: Collection[str],
@@ -102,6 +104,7 @@ def plan_log(
     Args:
         rows: the rows of the log's folder.
         log_dir: the row of its log directory.
+        offsets: what the checkpoints of its log directory note.
         number: the log directory's, in the kit.
         folder: the path of the log's folder.
         names: all names in it.
@@ -111,7 +114,7 @@ def plan_log(
     log = folder.rpartition("/")[2]
     parsed = parse_partition_folder(log)
     topic, partition = (parsed.topic, parsed.partition) if parsed else (log, 0)
-    offsets = _offsets_of(log_dir, topic, partition)
+    noted = offsets.get((topic, partition), {})
     segments = tuple(
         KitSegment(row.base_offset or 0, row.size_bytes or 0, row.mtime_ns or 0)
         for row in rows
@@ -126,8 +129,8 @@ def plan_log(
         segments=segments,
         first_base=segments[0].base_offset if segments else 0,
         snapshot=None,
-        recovery_point=offsets.get("recovery_point") or 0,
-        log_start=offsets.get("log_start_offset") or 0,
+        recovery_point=noted.get("recovery_point") or 0,
+        log_start=noted.get("log_start_offset") or 0,
         epochs=next((tuple(row.leader_epochs or ()) for row in rows if row.kind == kinds.LOG), ()),
         txn_indexes=frozenset(name for name in names if name.endswith(TXN_INDEX_SUFFIX)),
     )
@@ -138,12 +141,6 @@ def plan_log(
     if refused is not None:
         return plan.kit(KitState.REFUSED, refused)
     return _from_where_it_is_read(plan, names, has_state, is_refused)
-
-
-def _offsets_of(log_dir: Listed, topic: str, partition: int) -> Mapping[str, int | None]:
-    rows = log_dir.offsets or []
-    found = (row for row in rows if (row["topic"], row["partition"]) == (topic, partition))
-    return next(found, {})
 
 
 def _why_left(
