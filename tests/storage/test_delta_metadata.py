@@ -81,10 +81,10 @@ def test_a_feature_of_deltas_that_is_not_known_is_named(table: str) -> None:
     before = read_metadata(table)
     assert before is not None
     newer = before._replace(
-        protocol={"minWriterVersion": 7, "writerFeatures": ["appendOnly", "rowTracking"]}
+        protocol={"minWriterVersion": 7, "writerFeatures": ["appendOnly", "icebergCompatV2"]}
     )
 
-    with pytest.raises(UsageError, match=r"cannot keep: Delta's rowTracking\. Move it away"):
+    with pytest.raises(UsageError, match=r"cannot keep: Delta's icebergCompatV2\. Move it away"):
         change_metadata(table, newer, schema=before.schema, properties={})
 
     assert DeltaTable(table).version() == 3

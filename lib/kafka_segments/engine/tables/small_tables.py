@@ -141,6 +141,8 @@ def _merge_into(
     constraints: Mapping[str, str],
 ) -> bool:
     """Merge rows into what was read of a table; the errors are those of ``commit_merge``."""
+    if not read.is_plain:
+        return False
     table = mergeable_table(uri, constraints, version=read.version)
     schema = arrow_schema(StructType.fromJson(json.loads(read.schema)))
     if table is None or not all(_is_exact(schema.field(key).type) for key in keys):

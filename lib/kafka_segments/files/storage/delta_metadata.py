@@ -23,6 +23,9 @@ from kafka_segments.files.storage.uris import join_uri
 _KNOWN_FEATURES = {
     *("appendOnly", "invariants", "checkConstraints", "changeDataFeed"),
     *("clustering", "domainMetadata"),
+    # Of these a commit without data asks nothing.
+    *("deletionVectors", "rowTracking", "v2Checkpoint", "vacuumProtocolCheck"),
+    *("allowColumnDefaults", "typeWidening"),
 }
 _LAST_WITHOUT_FEATURES = 4
 

@@ -1,7 +1,8 @@
-"""Rows of a small Delta table of reader version 1, without Spark.
+"""Rows of a small Delta table, without Spark.
 
-The library deltalake reads the log, Arrow the files. What a plain reader cannot be sure of (another
-reader version, partitions, a log with a gap, a large table) gives None: ask Spark then.
+The library deltalake reads the log, Arrow the files. Where the files alone do not tell the rows
+(deletion vectors, mapped columns, partitions), the query engine of deltalake reads them. What
+neither can be sure of (widened types, a log with a gap, a large table) gives None: ask Spark then.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 from pyarrow import parquet
 
@@ -44,13 +45,15 @@ _TAKEN_AS_IT_IS = re.compile(r"[\w /.,:;=+@~()#-]*")
 class SmallTable(NamedTuple):
     """A version of a small table: its schema as JSON, and what each file holds of the columns.
 
-    ``added`` are the names of the files, and their bytes, as the log has them.
+    ``added`` are the names of the files, and their bytes, as the log has them. Where the table is
+    not plain, its files alone do not tell its rows, and ``files`` has all rows in one.
     """
 
     version: int
     schema: str
     added: list[tuple[str, int]]
     files: list[pa.Table]
+    is_plain: bool
 
 
 def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | None:
@@ -84,23 +87,33 @@ def is_opened_in_place(uri: str) -> bool:
     return folder.store.is_local and bool(_TAKEN_AS_IT_IS.fullmatch(folder.path))
 
 
-class _Plain(NamedTuple):
-    """A table whose files alone tell its rows, and the names of the files, with their bytes."""
+class _Opened(NamedTuple):
+    """A table that was opened, and the names of its files, with their bytes.
 
+    ``is_plain``: its files alone tell its rows.
+    """
+
+    uri: str
     table: DeltaTable
     added: list[tuple[str, int]]
+    is_plain: bool
 
     @property
     def size_bytes(self) -> int:
         return sum(size_bytes for _, size_bytes in self.added)
 
+    @property
+    def files(self) -> list["_DataFile"]:
+        return [_DataFile(self.uri, path, size) for path, size in self.added]
 
-def _open_plain(uri: str, *, most_log_bytes: int) -> _Plain | None:
-    """Open a table as ``open_table`` does; None as well: its files alone do not tell its rows."""
+
+def _open(uri: str, *, most_log_bytes: int) -> _Opened | None:
+    """Open a table as ``open_table`` does; None as well: its rows are read by Spark alone."""
     found = open_table(uri, most_log_bytes=most_log_bytes)
-    if found is None or found.protocol().min_reader_version > 1:
+    if found is None:
         return None
-    if found.metadata().partition_columns:
+    is_plain = found.protocol().min_reader_version == 1 and not found.metadata().partition_columns
+    if not is_plain and not is_opened_in_place(uri):
         return None
     try:
         actions = found.get_add_actions()
@@ -108,7 +121,7 @@ def _open_plain(uri: str, *, most_log_bytes: int) -> _Plain | None:
         refuse_broken_file(uri, error)
         return None
     names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-    return _Plain(found, list(zip(names, sizes, strict=True)))
+    return _Opened(uri, found, list(zip(names, sizes, strict=True)), is_plain)
 
 
 def _needed(entries: list[FileEntry]) -> list[FileEntry]:
@@ -135,30 +148,62 @@ def read_small_files(
     Raises:
         BrokenTableError: its log is broken, or a file with its rows is.
     """
-    found = _open_plain(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
+    found = _open(uri, most_log_bytes=min(most_bytes, _MOST_LOG_BYTES))
     if found is None or found.size_bytes > most_bytes or len(found.added) > most_files:
         return None
-    files = []
-    try:
-        for path, size in found.added:
-            file = _rows_of(_DataFile(uri, path, size), columns, most_rows=most_rows)
-            if file is None:
-                return None
-            most_rows -= len(file)
-            files.append(file)
-    except _NOT_TOLD as error:
-        refuse_broken_file(uri, error)
+    files = _read(found, columns, most_rows=most_rows)
+    if files is None:
         return None
-    return SmallTable(found.table.version(), found.table.schema().to_json(), found.added, files)
+    schema = found.table.schema().to_json()
+    return SmallTable(found.table.version(), schema, found.added, files, found.is_plain)
+
+
+def _read(
+    found: _Opened, columns: Sequence[str], *, most_rows: int | None = None
+) -> list[pa.Table] | None:
+    """Read columns of each file of a table; as one table where the files do not tell its rows."""
+    try:
+        if not found.is_plain:
+            rows = _queried(found, columns, most_rows=most_rows)
+            return None if rows is None else [rows]
+        files = []
+        for file in found.files:
+            rows = _rows_of(file, columns, most_rows=most_rows)
+            if rows is None:
+                return None
+            most_rows = None if most_rows is None else most_rows - len(rows)
+            files.append(rows)
+    except _NOT_TOLD as error:
+        refuse_broken_file(found.uri, error)
+        return None
+    return files
+
+
+def _queried(found: _Opened, columns: Sequence[str], *, most_rows: int | None) -> pa.Table | None:
+    """Read columns of a table by deltalake's query engine; None: it has more rows."""
+    for file in found.files:
+        with file.opened():  # its bytes are those that the log and its checksums say
+            pass
+    there = [field.name for field in found.table.schema().fields]
+    wanted = [name for name in columns if name in there] if columns else there
+    chosen = ", ".join(f'"{name}"' for name in wanted) or "1"
+    limit = "" if most_rows is None else f" LIMIT {most_rows + 1}"
+    query = QueryBuilder().register("rows", found.table)
+    rows = pa.table(query.execute(f"SELECT {chosen} FROM rows{limit}").read_all())  # noqa: S608
+    if most_rows is not None and len(rows) > most_rows:
+        return None
+    return _without_views(rows.select(wanted))
 
 
 def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int, int] | None:
     """Return the number of files of the last version of the table at a URI, and their bytes.
 
-    None: there is no table, its log has more bytes, or only Spark can tell.
+    None: there is no table, its log has more bytes, or its files alone do not tell its rows.
     """
-    found = _open_plain(uri, most_log_bytes=most_log_bytes)
-    return None if found is None else (len(found.added), found.size_bytes)
+    found = _open(uri, most_log_bytes=most_log_bytes)
+    if found is None or not found.is_plain:
+        return None
+    return len(found.added), found.size_bytes
 
 
 class _DataFile(NamedTuple):
@@ -187,10 +232,10 @@ class _DataFile(NamedTuple):
             )
 
 
-def _rows_of(file: _DataFile, columns: Sequence[str], *, most_rows: int) -> pa.Table | None:
+def _rows_of(file: _DataFile, columns: Sequence[str], *, most_rows: int | None) -> pa.Table | None:
     """Read a file; None: it has more rows, of which a few bytes can hold many."""
     with file.opened() as opened:
-        if opened.metadata.num_rows > most_rows:
+        if most_rows is not None and opened.metadata.num_rows > most_rows:
             return None
         there = set(opened.schema_arrow.names)
         wanted = [name for name in columns if name in there] if columns else None
@@ -236,27 +281,18 @@ def read_small_table(
     Raises:
         BrokenTableError: its log is broken, or a file with its rows is.
     """
-    found = _open_plain(uri, most_log_bytes=_MOST_LOG_BYTES)
+    found = _open(uri, most_log_bytes=_MOST_LOG_BYTES)
     if found is None or found.size_bytes > most_bytes:
         return None
-    try:
-        files = [_DataFile(uri, path, size) for path, size in found.added]
-        return [row for file in files for row in _read_file(file, columns, where)]
-    except _NOT_TOLD as error:
-        refuse_broken_file(uri, error)
-        return None
+    asked = [*columns] if where is None else [*columns, where[0]]
+    files = _read(found, asked)
+    return None if files is None else [row for file in files for row in _rows(file, columns, where)]
 
 
-def _read_file(
-    file: _DataFile, columns: Sequence[str], where: tuple[str, Any] | None
+def _rows(
+    file: pa.Table, columns: Sequence[str], where: tuple[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
-    with file.opened() as opened:
-        there = set(opened.schema_arrow.names)
-        wanted = [column for column in columns if column in there]
-        if where is not None:
-            wanted = [*wanted, where[0]]
-        rows = opened.read(columns=wanted).to_pylist()
-    missing = dict.fromkeys(column for column in columns if column not in there)
-    for row in rows:
-        if where is None or row.pop(where[0]) == where[1]:
+    missing = dict.fromkeys(column for column in columns if column not in file.column_names)
+    for row in file.to_pylist():
+        if where is None or row.pop(where[0], None) == where[1]:
             yield {**row, **missing}
