@@ -11,6 +11,8 @@ PATIENCE = {
     "spark.hadoop.fs.s3a.retry.limit": "3",
     "spark.hadoop.fs.s3a.connection.establish.timeout": "10s",
     "spark.hadoop.fs.s3a.connection.timeout": "30s",
+    "spark.hadoop.fs.s3a.input.stream.type": "classic",
+    "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
 }
 HERE = {
     "spark.hadoop.fs.s3a.endpoint": "http://here:9000",

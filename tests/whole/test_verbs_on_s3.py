@@ -2,10 +2,13 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +19,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.engine.spark.session import SHORT_RUN_OPTIONS
 from support.spark.stored_builds import files
-from support.stores.object_store import ObjectStore
+from support.stores.object_store import ObjectStore, Request
 from support.stores.s3_files import S3Files
 from support.stores.s3_gateway import PROGRAM, S3Gateway, skip_without_gateway
 
@@ -142,7 +145,32 @@ def on_disk(spark: SparkSession, logs: Path, at_length: bool) -> list[Ran]:
     return run_here(lines_of_verbs(str(logs.parent), str(tables), at_length=at_length))
 
 
-@pytest.fixture(params=["moto", "a server of others"])
+@contextmanager
+def fail_at_times(store: ObjectStore, *, draw: random.Random) -> Iterator[None]:
+    """Have one request in twenty go wrong: refused, without an answer, broken off, or slow."""
+    faults = Counter[str]()
+
+    def goes_wrong(kind: str, share: float, *methods: str) -> Callable[[Request], bool]:
+        def decide(request: Request) -> bool:
+            is_drawn = (not methods or request.method in methods) and draw.random() < share
+            faults[kind] += is_drawn
+            return is_drawn
+
+        return decide
+
+    store.refuses = goes_wrong("refused", 0.02)
+    store.drops = goes_wrong("dropped", 0.01)
+    store.cuts_off = goes_wrong("cut off", 0.015, "GET")
+    store.waits = goes_wrong("slow", 0.005)
+    try:
+        yield
+    finally:
+        store.refuses = store.drops = store.cuts_off = store.waits = lambda _: False
+
+
+@pytest.fixture(
+    params=["moto", "a server of others", pytest.param("with faults", marks=pytest.mark.long)]
+)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[S3Files, RunLines]]:
     """An S3 server, and what runs verbs on it: one environment names one server."""
     if request.param == "moto":
@@ -150,6 +178,11 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[S3F
             pytest.skip("the same verbs run on the server of others")
         store: ObjectStore = request.getfixturevalue("object_store")
         yield store, run_here
+        return
+    if request.param == "with faults":
+        disturbed: ObjectStore = request.getfixturevalue("object_store")
+        with fail_at_times(disturbed, draw=random.Random(request.node.name)):
+            yield disturbed, run_here
         return
     skip_without_gateway()
     with S3Gateway(tmp_path / "s3") as gateway:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from support.stores.s3_files import S3Files
 
+_SLOW_SECONDS = 5
 _SLOW_DOWN = (
     b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"
 )
@@ -37,6 +39,8 @@ class ObjectStore(S3Files):
         self.requests: list[Request] = []
         self.refuses: Callable[[Request], bool] = lambda _: False
         self.cuts_off: Callable[[Request], bool] = lambda _: False
+        self.drops: Callable[[Request], bool] = lambda _: False
+        self.waits: Callable[[Request], bool] = lambda _: False
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
             "127.0.0.1",
@@ -67,6 +71,11 @@ class ObjectStore(S3Files):
         if self.refuses(request):
             start("503 Slow Down", [("Content-Type", "application/xml")])
             return [_SLOW_DOWN]
+        if self.waits(request):
+            time.sleep(_SLOW_SECONDS)
+        if self.drops(request):  # the connection is closed without an answer
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError
         answer: Iterable[bytes] = self._app(environ, start)
         if self.cuts_off(request):  # the length in the header is that of the whole
             whole = b"".join(answer)

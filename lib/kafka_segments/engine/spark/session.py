@@ -97,6 +97,10 @@ _S3A_PATIENCE = {
     "spark.hadoop.fs.s3a.retry.limit": "3",
     "spark.hadoop.fs.s3a.connection.establish.timeout": "10s",
     "spark.hadoop.fs.s3a.connection.timeout": "30s",
+    # Where a body breaks off, only this kind of stream asks again, and it only in plain reads:
+    # neither Hadoop 3.5's own choice, "analytics", nor a vectored read does.
+    "spark.hadoop.fs.s3a.input.stream.type": "classic",
+    "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
 }
 _SHUFFLE = "spark.sql.shuffle.partitions"
 _LEAST_SHUFFLE, _SPARKS_SHUFFLE = 16, 200
