@@ -11,6 +11,7 @@ from deltalake import DeltaTable as DeltaRsTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafka_segments.engine.frames.local_rows import local_rows
@@ -21,6 +22,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import schema
 from kafka_segments.engine.tables.upgrades import refuses_nested_nulls, with_new_columns
 from kafka_segments.errors import BrokenTableError, UsageError
+from support.spark.altered_tables import ALTERATIONS
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
 
@@ -37,6 +39,37 @@ def _old(spark: SparkSession, folder: Path, columns: StructType) -> Warehouse:
         [tuple(values.get(field.name) for field in columns)], columns
     ).write.format("delta").mode("append").save(uri)
     return root
+
+
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        *("deletion vectors", "row tracking", "checkpoints of version 2", "widened types"),
+        *("defaults of columns", "change feed", "appends alone", "clustered"),
+    ],
+)
+def test_a_table_that_others_altered_gets_its_new_columns(
+    spark: SparkSession, tmp_path: Path, alteration: str
+) -> None:
+    root = _old(spark, tmp_path, LOG_DIRS)
+    ALTERATIONS[alteration](spark, root.uri(tables.LOG_DIRS))
+
+    root.create(tables.LOG_DIRS)
+
+    rows = spark.read.format("delta").load(root.uri(tables.LOG_DIRS))
+    assert rows.schema["problem"].dataType == StringType()
+    assert [(row["log_dir"], row["problem"]) for row in rows.collect()] == [("/d", None)]
+
+
+@pytest.mark.parametrize("alteration", ["mapped columns", "timestamps in commits"])
+def test_a_feature_that_no_release_can_keep_is_named(
+    spark: SparkSession, tmp_path: Path, alteration: str
+) -> None:
+    root = _old(spark, tmp_path, LOG_DIRS)
+    ALTERATIONS[alteration](spark, root.uri(tables.LOG_DIRS))
+
+    with pytest.raises(UsageError, match=r"cannot keep: Delta's .*\. Move it away and run"):
+        root.create(tables.LOG_DIRS)
 
 
 def _create_as_before(spark: SparkSession, uri: str, table: Table) -> None:
@@ -232,3 +265,32 @@ def test_every_column_has_a_comment() -> None:
 
     for table in (*tables.BUILD_TABLES, tables.VALIDATION_RESULTS, tables.QUARANTINED_SEGMENTS):
         assert without(table.schema.fields) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (
+            "SET TBLPROPERTIES ('delta.appendOnly' = 'true')",
+            r"log_dirs takes appends alone .*: nothing was written .* ALTER TABLE .* run it again",
+        ),
+        (
+            "ADD CONSTRAINT theirs CHECK (problem IS NULL)",
+            r"log_dirs has a constraint theirs that new rows do not meet, \(.*\): nothing .* again",
+        ),
+    ],
+)
+def test_a_rule_of_somebody_else_that_refuses_rows_is_named(
+    spark: SparkSession, tmp_path: Path, rule: str, said: str
+) -> None:
+    root = _old(spark, tmp_path, LOG_DIRS)
+    root.create(tables.LOG_DIRS)
+    uri = root.uri(tables.LOG_DIRS)
+    spark.sql(f"ALTER TABLE delta.`{uri}` {rule}")
+    problem = F.lit("no meta.properties")
+    changed = root.read(tables.LOG_DIRS).withColumn("problem", problem)
+
+    with pytest.raises(UsageError, match=said):
+        root.merge(tables.LOG_DIRS, changed)
+
+    assert [row["problem"] for row in root.read(tables.LOG_DIRS).collect()] == [None]

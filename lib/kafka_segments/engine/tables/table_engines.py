@@ -2,8 +2,8 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from operator import and_
 
@@ -25,6 +25,7 @@ from kafka_segments.engine.frames.local_rows import (
 from kafka_segments.engine.limits import MOST_UNCHANGED
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
+from kafka_segments.engine.tables.others_rules import refuse_others_rules
 from kafka_segments.engine.tables.schemas import newest_versions
 from kafka_segments.engine.tables.small_tables import (
     append_small,
@@ -133,9 +134,20 @@ class SparkTables:
         """Tell whether this process sees what Spark commits: not on a disk of another machine."""
         return not store_of(self._root).is_local or shares_folder(self._spark, self._root)
 
-    def alone(self, table: Table) -> AbstractContextManager[None]:
-        """Return the lock under which Spark commits to a table: it would replace another commit."""
-        return commit_lock(join_uri(self._root, table.name))
+    @contextmanager
+    def alone(self, table: Table) -> Iterator[None]:
+        """Hold the lock under which Spark commits to a table: it would replace another commit.
+
+        Raises:
+            UsageError: somebody else gave the table a property or constraint that refuses the rows.
+        """
+        uri = join_uri(self._root, table.name)
+        with commit_lock(uri):
+            try:
+                yield
+            except (PySparkException, Py4JJavaError) as error:
+                refuse_others_rules(table, uri, error)
+                raise
 
     def retried(self, table: Table, write: Callable[[], object]) -> None:
         """Write, and write again each time that another run committed in between."""

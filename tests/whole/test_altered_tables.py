@@ -1,0 +1,85 @@
+"""Tables that an administrator altered by Delta's own statements: each verb answers as before."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.spark.altered_tables import ALTERATIONS
+from support.spark.connect_client import Done, run_verb
+from support.verbs.broken_warehouses import tables_of
+from support.verbs.every_verb import World
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+ASKED = (
+    *("audit", "internals read", "internals transactions", "lag", "migrate status"),
+    *("retention decide", "retention plan", "search offsets", "sql", "validate"),
+    *("build", "compact"),
+)
+"""Verbs that read and write the tables in different ways."""
+_ONLY_SPARK = (
+    "has features of Delta's that only Spark reads: what histories of metadata lack is not"
+)
+_APPENDS_ALONE = "segments takes appends alone (delta.appendOnly), and this run replaces rows"
+REFUSED = {
+    "widened types": {"internals read": _ONLY_SPARK, "search offsets": _ONLY_SPARK},
+    "appends alone": {"build": _APPENDS_ALONE},
+}
+"""Of an alteration, what verbs say in place of their answer or beside it."""
+
+
+class Asked:
+    """A warehouse of which each verb is asked on one copy, one verb after the other."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self._world, self._folder = world, folder
+        self._sound = folder / "world" / "tables"
+        self.as_made = self.answers(self.copy("as-made"))
+
+    def copy(self, name: str) -> Path:
+        """Return a copy of the tables."""
+        return Path(shutil.copytree(self._sound, self._folder / name))
+
+    def answers(self, tables: Path) -> dict[str, Done]:
+        """Ask each verb about a copy of the tables."""
+        return {verb: self._ask(verb, tables) for verb in ASKED}
+
+    def _ask(self, verb: str, tables: Path) -> Done:
+        words = [word.replace(str(self._sound), str(tables)) for word in self._world.call(verb)]
+        return run_verb([*words, "--output", "json"])
+
+
+@pytest.fixture(scope="module")
+def asked(
+    spark: SparkSession, cluster: Path, synthetic: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Asked:
+    folder = tmp_path_factory.mktemp("altered")
+    (folder / "world").mkdir()
+    return Asked(World(spark, cluster, synthetic, folder / "world"), folder)
+
+
+@pytest.mark.parametrize("alteration", ALTERATIONS)
+def test_each_verb_answers_as_before_or_says_what_stands_against_it(
+    asked: Asked, spark: SparkSession, alteration: str
+) -> None:
+    tables = asked.copy(alteration)
+    for table in tables_of(tables):
+        ALTERATIONS[alteration](spark, str(tables / table))
+
+    answers = asked.answers(tables)
+
+    told = {verb: done for verb, done in answers.items() if not _is_refused(alteration, done)}
+    assert {verb: _in_short(done) for verb, done in told.items()} == {
+        verb: _in_short(asked.as_made[verb]) for verb in told
+    }
+    assert set(answers) - set(told) <= set(REFUSED.get(alteration, {}))
+
+
+def _is_refused(alteration: str, done: Done) -> bool:
+    return any(words in done.err for words in REFUSED.get(alteration, {}).values())
+
+
+def _in_short(done: Done) -> tuple[int, int]:
+    """Return the status, and the number of rows."""
+    return done.status, done.out.count("\n")
