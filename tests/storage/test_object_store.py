@@ -2,17 +2,21 @@
 
 import random
 import time
+from collections import Counter
 from math import ceil
 from urllib.request import Request, urlopen
 from zlib import crc32
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders.kinds import UNRECOGNIZED
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.storage import stores
+from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.files import open_segment, place, read_whole
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.publishing import publish
@@ -187,6 +191,31 @@ def test_a_read_that_is_refused_for_a_while_is_tried_again(object_store, bucket,
 
     assert read_whole_by(place(f"s3://{bucket}/x.log"), size, size) == bytes(size)
     assert read_whole(place(f"s3://{bucket}/x.log"), most_bytes=size) == bytes(size)
+
+
+def test_a_table_whose_files_are_refused_or_cut_off_at_times_is_read(
+    object_store, bucket, tmp_path
+):
+    rows = pa.table({"id": list(range(1000)), "name": [f"n-{number}" for number in range(1000)]})
+    for _ in range(3):
+        write_deltalake(tmp_path / "table", rows, mode="append")
+    DeltaTable(tmp_path / "table").create_checkpoint()
+    object_store.put_folder(tmp_path / "table", f"{bucket}/table")
+    asked = Counter()
+
+    def is_first(request):
+        asked[request] += 1
+        return request.ranged is not None and asked[request] == 1
+
+    object_store.cuts_off = is_first
+    cut = read_small_table(f"s3://{bucket}/table", ("name",), most_bytes=1 << 20)
+    object_store.cuts_off = lambda _: False
+    asked.clear()
+    object_store.refuses = is_first
+    refused = read_small_table(f"s3://{bucket}/table", ("name",), most_bytes=1 << 20)
+
+    assert cut == refused == rows.select(["name"]).to_pylist() * 3
+    assert max(asked.values()) >= 2
 
 
 def test_a_listing_that_is_refused_for_a_while_is_tried_again(object_store, bucket):

@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,20 +147,14 @@ def on_disk(spark: SparkSession, logs: Path, at_length: bool) -> list[Ran]:
 @contextmanager
 def fail_at_times(store: ObjectStore, *, draw: random.Random) -> Iterator[None]:
     """Have one request in twenty go wrong: refused, without an answer, broken off, or slow."""
-    faults = Counter[str]()
 
-    def goes_wrong(kind: str, share: float, *methods: str) -> Callable[[Request], bool]:
-        def decide(request: Request) -> bool:
-            is_drawn = (not methods or request.method in methods) and draw.random() < share
-            faults[kind] += is_drawn
-            return is_drawn
+    def goes_wrong(share: float, *methods: str) -> Callable[[Request], bool]:
+        return lambda request: (not methods or request.method in methods) and draw.random() < share
 
-        return decide
-
-    store.refuses = goes_wrong("refused", 0.02)
-    store.drops = goes_wrong("dropped", 0.01)
-    store.cuts_off = goes_wrong("cut off", 0.015, "GET")
-    store.waits = goes_wrong("slow", 0.005)
+    store.refuses = goes_wrong(0.02)
+    store.drops = goes_wrong(0.01)
+    store.cuts_off = goes_wrong(0.015, "GET")
+    store.waits = goes_wrong(0.005)
     try:
         yield
     finally:
@@ -181,8 +174,12 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[S3F
         return
     if request.param == "with faults":
         disturbed: ObjectStore = request.getfixturevalue("object_store")
-        with fail_at_times(disturbed, draw=random.Random(request.node.name)):
-            yield disturbed, run_here
+
+        def run_disturbed(lines: list[list[str]]) -> list[Ran]:
+            with fail_at_times(disturbed, draw=random.Random(request.node.name)):
+                return run_here(lines)
+
+        yield disturbed, run_disturbed
         return
     skip_without_gateway()
     with S3Gateway(tmp_path / "s3") as gateway:

@@ -25,7 +25,7 @@ from kafka_segments.engine.frames.local_rows import (
 )
 from kafka_segments.engine.limits import MOST, MOST_IN_DRIVER, Load, Work
 from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.files.storage.files import place
+from kafka_segments.files.storage.files import opened_for_arrow, place
 from kafka_segments.files.storage.stores import hadoop_uri
 from kafka_segments.files.storage.uris import GLOB_SIGN, join_uri
 
@@ -179,11 +179,11 @@ def rows_for_tasks(spark: SparkSession, rows: pa.Table, columns: StructType) -> 
 
 def _footer(uri: str) -> pq.FileMetaData:
     file = place(uri)
-    with file.filesystem.open_input_file(file.path) as stream:
+    with opened_for_arrow(file) as stream:
         return pq.read_metadata(stream)
 
 
 def _rows(uri: str) -> pa.Table:
     file = place(uri)
-    with file.filesystem.open_input_file(file.path) as stream:
+    with opened_for_arrow(file) as stream:
         return pq.read_table(stream)

@@ -15,7 +15,7 @@ from kafka_segments.files.storage.delta_log import (
     log_of,
     read_actions,
 )
-from kafka_segments.files.storage.files import Place, first_line, place
+from kafka_segments.files.storage.files import Place, first_line, opened_for_arrow, place
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
 
@@ -83,7 +83,7 @@ def _why_not_whole(file: Place, size: int) -> str | None:
     why = why_of_other_size(found.size, size)
     if why is not None:
         return why
-    with file.filesystem.open_input_file(file.path) as stream:
+    with opened_for_arrow(file) as stream:
         stream.seek(max(0, size - len(_MAGIC)))
         if stream.read() != _MAGIC:
             return "is spoilt: it does not end as Parquet does"
@@ -92,7 +92,7 @@ def _why_not_whole(file: Place, size: int) -> str | None:
 
 def _why_unreadable(file: Place) -> str | None:
     try:
-        with file.filesystem.open_input_file(file.path) as stream:
+        with opened_for_arrow(file) as stream:
             for _ in parquet.ParquetFile(stream, page_checksum_verification=True).iter_batches():
                 pass
     except (OSError, pa.ArrowException) as error:
@@ -101,7 +101,7 @@ def _why_unreadable(file: Place) -> str | None:
 
 
 def _files_of_checkpoint(file: Place) -> Iterator[tuple[str, int]]:
-    with file.filesystem.open_input_file(file.path) as stream:
+    with opened_for_arrow(file) as stream:
         for row in parquet.ParquetFile(stream).read(columns=["add"]).to_pylist():
             if row["add"] is not None:
                 yield row["add"]["path"], row["add"]["size"]

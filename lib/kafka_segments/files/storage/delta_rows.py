@@ -29,7 +29,7 @@ from kafka_segments.files.storage.delta_log import (
     commits_since_checkpoint,
     log_of,
 )
-from kafka_segments.files.storage.files import place, read_whole
+from kafka_segments.files.storage.files import opened_for_arrow, place, read_whole
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.scratch import scratch_below, scratch_folder
@@ -221,7 +221,7 @@ class _DataFile(NamedTuple):
             BrokenTableError: it has other bytes, as one of another version has other rows.
         """
         file = place(self.table).child(unquote(self.path))
-        with file.filesystem.open_input_file(file.path) as stream:
+        with opened_for_arrow(file) as stream:
             why = why_of_other_size(stream.size(), self.size_bytes)
             if why is None and file.store.is_local and has_other_checksums(file.path):
                 why = OTHER_BYTES

@@ -20,7 +20,7 @@ from kafka_segments.files.storage.local_folder import (
 )
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
 from kafka_segments.files.storage.range_concurrency import concurrency_of
-from kafka_segments.files.storage.read_ahead import ReadAhead, arrow_ranges, read_range
+from kafka_segments.files.storage.read_ahead import AskedAgain, ReadAhead, arrow_ranges, read_range
 from kafka_segments.files.storage.stored_folder import list_stored_folder
 from kafka_segments.files.storage.stores import (
     Store,
@@ -41,7 +41,7 @@ from kafka_segments.kafka.wire.segment_manifest import (
 from kafka_segments.kafka.wire.tiered_names import MANIFEST, tiered_log_of
 
 if TYPE_CHECKING:
-    from pyarrow import fs
+    from pyarrow import NativeFile, fs
 
 
 class Place(NamedTuple):
@@ -130,6 +130,23 @@ def read_whole(file: Place, *, most_bytes: int) -> bytes:
             return opened.read(0, _checked_size(opened.size_bytes, most_bytes))
     with file.filesystem.open_input_file(file.path) as stream:
         return read_range(stream, _checked_size(stream.size(), most_bytes), 0)
+
+
+@contextmanager
+def opened_for_arrow(file: Place) -> "Iterator[NativeFile]":
+    """Open a file for readers of Arrow's, as those of Parquet; a range that fails is tried again.
+
+    Raises:
+        OSError: it cannot be opened; from reads, that the store did not give the bytes.
+    """
+    with file.filesystem.open_input_file(file.path) as stream:
+        if file.store.is_local:
+            yield stream
+            return
+        from pyarrow import PythonFile  # noqa: PLC0415
+
+        with PythonFile(AskedAgain(stream), mode="r") as asked:
+            yield asked
 
 
 def _checked_size(size_bytes: int, most_bytes: int) -> int:
