@@ -2,9 +2,10 @@
 
 import difflib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pendulum
 from airflow.sdk import Context, Param, Variable
@@ -17,6 +18,7 @@ except ModuleNotFoundError as error:
         raise
     site = None
 
+_LOG = logging.getLogger(__name__)
 POOL = "kafka_segments"
 HOME = "{{ variable('home') }}"
 _WAREHOUSE = "(params.warehouse or variable('warehouse', param='warehouse'))"
@@ -67,10 +69,28 @@ def refuse_unknown_keys(context: Context) -> None:
         return
     near = {key: difflib.get_close_matches(key, params, 1) for key in unknown}
     named = [f"{key} (is {near[key][0]} meant?)" if near[key] else key for key in unknown]
-    raise AirflowFailException(
+    _fail_before_the_job(
         f"no such param: {', '.join(named)}; {context['dag'].dag_id} has"
         f" {', '.join(sorted(params)) or 'none'}"
     )
+
+
+def _fail_before_the_job(reason: str) -> NoReturn:
+    """Fail a task in what Airflow folds as "Pre Execute", and leaves open where it fails.
+
+    Without the fold's end, Airflow's view of the log shows nothing of the failure.
+    """
+    _LOG.info("::endgroup::")
+    _LOG.error("the task failed: %s", reason)
+    raise AirflowFailException(reason)
+
+
+def _variable_in_template(name: str, *, param: str | None = None) -> str:
+    """Return the text of a variable as ``variable`` does; templates are filled in in that fold."""
+    try:
+        return variable(name, param=param)
+    except AirflowFailException as error:
+        _fail_before_the_job(str(error))
 
 
 DEFAULT_ARGS = {
@@ -115,7 +135,11 @@ def dag_args(dag_id: str, *, doc: str, pages: Sequence[str], **own: Any) -> dict
         "doc_md": _doc(doc, own["params"], pages),
         **own,
         **of_site,
-        macros: {**own.get(macros, {}), **of_site.get(macros, {}), "variable": variable},
+        macros: {
+            **own.get(macros, {}),
+            **of_site.get(macros, {}),
+            "variable": _variable_in_template,
+        },
     }
 
 
@@ -256,7 +280,7 @@ def _fitting(name: str, given: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def variable(name: str, *, param: str | None = None) -> str:
-    """Return the text of a variable that has no default; templates call this, too.
+    """Return the text of a variable that has no default.
 
     Where a template names a variable by itself, one that is not set is tried again.
 

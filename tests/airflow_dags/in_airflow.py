@@ -91,16 +91,15 @@ def dags() -> dict[str, Any]:
 
 
 def unknown_keys() -> list[Any]:
-    """Give how runs with these keys end."""
+    """Give how runs with these keys end, and what is logged of it."""
     dag = BAG.dags["kafka_segments_migration"]
-    return [
-        failure(
-            lambda conf=conf: shared.refuse_unknown_keys(
-                {"dag": dag, "dag_run": SimpleNamespace(conf=conf)}
-            )
-        )
-        for conf in (None, {"convert": True}, {"covnert": True}, {"sources": [], "zzz": 1})
-    ]
+    found = []
+    for conf in (None, {"convert": True}, {"covnert": True}, {"sources": [], "zzz": 1}):
+        run = {"dag": dag, "dag_run": SimpleNamespace(conf=conf)}
+        with mock.patch.object(shared, "_LOG") as log:
+            failed = failure(lambda run=run: shared.refuse_unknown_keys(run))
+        found.append(failed and [*failed, [call.args[0] for call in log.method_calls]])
+    return found
 
 
 def variable_log_dirs() -> list[Any]:

@@ -177,6 +177,7 @@ def test_a_key_that_a_dag_has_not_is_named_with_the_one_that_is_meant(loaded: An
         "no such param: covnert (is convert meant?); kafka_segments_migration has conf, convert,"
     )
     assert unlike[1].startswith("no such param: zzz; ")
+    assert misspelt[2] == ["::endgroup::", "the task failed: %s"]  # or Airflow's fold hides it
 
 
 def test_a_variable_of_log_directories_is_checked_as_the_param_is(loaded: Any) -> None:
