@@ -7,6 +7,7 @@ from kafka_segments.verbs.tell.report.decide.overview import (
     YEAR_10000_MS,
     draw_spans,
     sum_by_bin,
+    sum_freed_by_dir,
     summarize_logs,
 )
 from support.spark.rows_of import LOG, frame, rows_of
@@ -48,6 +49,27 @@ def test_what_was_not_verified_is_counted_and_what_was_not_read_at_all_is_damage
         *(False, True, True, True, False),
     ]
     assert [row[-1] for row in older.transform(with_unverified).collect()] == [*[True] * 4, False]
+
+
+def test_of_a_directory_goes_what_is_due_and_what_retention_does_not_know_is_counted(
+    spark: SparkSession,
+) -> None:
+    columns = "decision string, reason_code string, frees_disk_at_ms long, size_bytes long"
+    rows = [
+        ("delete", "retention_ms", NOW_MS),
+        ("keep", "not_expired", NOW_MS + 1),
+        ("keep", "high_watermark_unknown", None),
+        ("unknown", "left_over", None),
+    ]
+    names = ("decision", "reason_code", "frees_disk_at_ms")
+    decisions = [
+        {**dict(zip(names, row, strict=True)), "size_bytes": 1 << number}
+        for number, row in enumerate(rows)
+    ]
+
+    freed = frame(spark, columns, *decisions).transform(sum_freed_by_dir(now_ms=NOW_MS))
+
+    assert [tuple(row)[3:] for row in freed.collect()] == [(4, 2, 1)]
 
 
 def test_spans_merge_neighbours_of_a_kind(spark: SparkSession) -> None:

@@ -34,6 +34,7 @@ from kafka_segments.verbs.tell.report.directory_files import DirectoryAnswer, Tr
 from kafka_segments.verbs.tell.report.forecast import forecast_disk
 from kafka_segments.verbs.tell.report.report import print_report, render_report
 from kafka_segments.verbs.tell.report.run import ReportData, ReportLimits, ReportOptions, run_report
+from kafka_segments.verbs.tell.report.view import log_dirs, topics_over_time
 from support.spark.filled_tables import fill
 
 DAY_MS = 86_400_000
@@ -454,6 +455,26 @@ def test_logs_of_a_directory_are_shared_out_beside_the_largest_one() -> None:
     assert even.with_kit == uneven.with_kit < even.seconds[1]
 
 
+def test_a_log_directory_says_what_it_holds_and_what_goes_now(data: ReportData) -> None:
+    held, forecast = log_dirs(data), data.forecast
+    assert forecast is not None
+    (row,) = held.table.rows
+    assert row[2:] == (EVIL, "4", "13", "11.7 KiB", "1", "0", "1000 bytes", "9")
+    assert held.says.startswith(f"1 log directory of 1 broker. {EVIL} of broker 0 holds 100 % of")
+
+    none_decided = replace(data, forecast=replace(forecast, by_dir=[]))
+    assert log_dirs(none_decided).table.rows[0][-2:] == ("not known", "13")
+    assert len(log_dirs(replace(data, forecast=None)).table.rows[0]) == 8
+
+
+def test_a_topic_is_told_by_age_and_what_has_no_time_is_not_known(data: ReportData) -> None:
+    assert topics_over_time(data).rows == [
+        ("many", "1000 bytes", "0 bytes", "5.9 KiB", "2.0 KiB", "0 bytes", "0 bytes"),
+        ("absurd", *["0 bytes"] * 4, "1000 bytes", "1000 bytes"),
+        ("untimed", *["0 bytes"] * 5, "1000 bytes"),
+    ]
+
+
 def test_contents_and_cards_lead_to_sections_and_damage_is_the_first(data: ReportData) -> None:
     def led_and_there(page: str) -> tuple[list[str], list[str], list[str]]:
         cards, _, contents = page.partition('<nav aria-label="Contents">')
@@ -511,7 +532,7 @@ def test_each_chart_has_its_values_as_text(data: ReportData) -> None:
     ]
     assert "11.7 KiB now." in lines[0]
     assert bars == ["damage", "topics", "blocked", "oddities"]
-    assert page.count("<details") == 8
+    assert page.count("<details") == 10
     for value in ("8.8 KiB, 1 partition", "1 segment, 1000 bytes", ">from 4.0 KiB<"):
         assert value in page
 

@@ -102,7 +102,20 @@ def wide_report() -> ReportData:
         cluster=_cluster(),
         copies=_copies(),
         crashes=crashes_of([_crash_dir(broker, disk) for broker in range(1, 7) for disk in (0, 1)]),
+        dirs=[_dir(broker, disk, size_bytes) for broker in range(1, 7) for disk in (0, 1)],
+        ages=[
+            _rows({"topic": topic, "band": band, "size_bytes": (9 - number) * _GIB})
+            for topic in _TOPICS
+            for number, band in enumerate((0, 1, 2, 3, 4, None))
+        ],
     )
+
+
+def _dir(broker: int, disk: int, size_bytes: int) -> Row:
+    place = {"cluster": "prod-eu", "broker_id": broker, "log_dir": f"/data/kafka-logs-{disk}"}
+    counts = {"logs": 834, "segments": 50_000, "size_bytes": size_bytes // 12}
+    odd = {"damaged": 5 * disk, "unverified": 103, "in_future": 0, "by_mtime": 0}
+    return _rows({**place, **counts, **odd})
 
 
 def _kinds(*names: str) -> list[Row]:
@@ -138,7 +151,16 @@ def _forecast(size_bytes: int) -> RetentionForecast:
     ]
     freed = [size_bytes // 120] * (_LIMITS.forecast_days + 1)
     inflow = [(7 * DAY_MS, size_bytes / 40)]
-    return RetentionForecast(NOW_MS, freed, inflow, blocked, 3_100, 5_050 * _GIB)
+    by_dir = [
+        _rows(
+            {
+                **{"cluster": "prod-eu", "broker_id": broker, "log_dir": "/data/kafka-logs-0"},
+                **{"decided": 49_000, "not_known": 7, "freed_bytes": 40 * _GIB},
+            }
+        )
+        for broker in range(1, 7)
+    ]
+    return RetentionForecast(NOW_MS, freed, inflow, blocked, 3_100, 5_050 * _GIB, by_dir)
 
 
 def _cluster() -> ClusterFacts:

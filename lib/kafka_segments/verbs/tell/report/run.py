@@ -1,5 +1,6 @@
 """Report: gather what one page shows of a warehouse, in sums and bounded samples."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from kafka_segments.verbs.tell.report.decide import overview as decide
 from kafka_segments.verbs.tell.report.decide.overview import DAY_MS
 from kafka_segments.verbs.tell.report.directory_files import DirectoryAnswer
 
+MOST_TOPICS = 20
 _INFLOW_DAYS = 7
 _MOST_KINDS = _MOST_PERIODS = 100
 _SHOWN = (
@@ -80,6 +82,7 @@ class RetentionForecast:
     blocked: list[Row]
     blocked_segments: int
     blocked_bytes: int
+    by_dir: list[Row] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class ReportData:
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
     segments: ``crashes`` leaves them out. ``metadata_problems`` says of each cluster what the
     history of its metadata lacks. ``directories`` is what verbs on directories printed to files.
+    ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
+    ``ages`` has bytes of the topics that are shown, by band of age.
     """
 
     warehouse: str
@@ -115,6 +120,8 @@ class ReportData:
     looked_at: int = 0
     metadata_problems: list[MetadataProblem] = field(default_factory=list)
     directories: list[DirectoryAnswer] = field(default_factory=list)
+    dirs: list[Row] = field(default_factory=list)
+    ages: list[Row] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -192,6 +199,9 @@ class _Report:
             {
                 "totals": logs.transform(decide.total_of_logs),
                 "lanes": logs.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.lanes),
+                "dirs": logs.transform(decide.sum_by_dir)
+                .orderBy(F.desc("size_bytes"), *LOG_KEYS[:3])
+                .limit(self._limits.rows + 1),
                 "written": self._history.agg(F.min("written_ms")),
                 "looked_at": self._segments.where(is_known_by_first_look())
                 .groupBy("cluster", "broker_id")
@@ -209,6 +219,7 @@ class _Report:
             {
                 **self._figures(bins),
                 **self._spans(found["lanes"]),
+                "ages": self._ages(found["lanes"]),
                 **of_decided,
                 **self._crash_dirs(found["looked_at"]),
             }
@@ -240,6 +251,8 @@ class _Report:
             not_forecast=found["looked_at"],
             looked_at=sum(row["count"] for row in found["looked_at"]),
             metadata_problems=tell_metadata_problems(self._warehouse.root),
+            dirs=found["dirs"],
+            ages=found["ages"],
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:
@@ -300,6 +313,12 @@ class _Report:
         )
         return {"spans": self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
 
+    def _ages(self, lanes: Sequence[Row]) -> DataFrame:
+        """Return the ages of the topics that are shown."""
+        shown = list(bytes_by_topic(lanes))[:MOST_TOPICS]
+        of_topics = self._segments.where(F.col("topic").isin(*shown))
+        return of_topics.transform(decide.sum_by_age(now_ms=self._now_ms))
+
     def _history_bins(self, first_ms: int | None) -> "_Bins":
         """Return the bins from the first segment until now."""
         count = self._limits.history_bins
@@ -333,8 +352,17 @@ class _Report:
             "freed": of_run.transform(_days(self._now_ms, self._limits).sum_of("frees_disk_at_ms")),
             "inflow": of_run.transform(decide.sum_by_kept_time(recent)).limit(_MOST_PERIODS),
             "blocked": blocked.orderBy(F.desc("size_bytes"), *LOG_KEYS).limit(self._limits.rows),
+            "freed_dirs": of_run.transform(decide.sum_freed_by_dir(now_ms=self._now_ms)),
             "all_blocked": blocked.agg(F.sum("segments"), F.sum("size_bytes")),
         }
+
+
+def bytes_by_topic(lanes: Sequence[Row]) -> dict[str, int]:
+    """Return the bytes of each topic in these lanes, the topic with the most first."""
+    size: Counter[str] = Counter()
+    for lane in lanes:
+        size[lane["topic"]] += lane["size_bytes"]
+    return dict(sorted(size.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _forecast(
@@ -349,6 +377,7 @@ def _forecast(
         blocked=found["blocked"],
         blocked_segments=of_all[0] or 0,
         blocked_bytes=of_all[1] or 0,
+        by_dir=found["freed_dirs"],
     )
 
 

@@ -1,7 +1,7 @@
 """What the page says and draws, for each chart: a sentence, the chart, and the same as a table."""
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
@@ -19,14 +19,24 @@ from kafka_segments.verbs.tell.report.number_texts import (
     round_size_text,
     share_text,
 )
-from kafka_segments.verbs.tell.report.run import ReportData, RetentionForecast
+from kafka_segments.verbs.tell.report.run import (
+    MOST_TOPICS,
+    ReportData,
+    RetentionForecast,
+    bytes_by_topic,
+)
 from kafka_segments.verbs.tell.report.time_axis import time_marks
 
 MOST_BARS = 20
+_MOST_DIRS = 100
 _MOST_ROWS = 40
 _STEPS_PER_DOUBLING = 4
 _MOST_DENSITY_MARKS = 6
 _FORECASTS = ("if nothing more is written", "if as much is written as in the last 7 days")
+_BANDS = (
+    *("in the last hour>", "1 to 24 hours ago>", "1 to 7 days ago>", "7 to 30 days ago>"),
+    "earlier>",
+)
 _DENSITY_NAMES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _Item = TypeVar("_Item")
 
@@ -62,15 +72,12 @@ class LineView(NamedTuple):
 
 def topics(data: ReportData) -> BarView:
     """Return the topics with the most bytes, summed over the page's partitions."""
-    size: defaultdict[str, int] = defaultdict(int)
-    partitions: defaultdict[str, int] = defaultdict(int)
-    for lane in data.lanes:
-        size[lane["topic"]] += lane["size_bytes"]
-        partitions[lane["topic"]] += 1
-    ordered = sorted(size, key=lambda topic: (-size[topic], topic))
+    size = bytes_by_topic(data.lanes)
+    ordered = list(size)
+    partitions = Counter(lane["topic"] for lane in data.lanes)
     drawn = [
         (topic, size[topic], f"{size_text(size[topic])}, {many(partitions[topic], 'partition')}")
-        for topic in ordered[:MOST_BARS]
+        for topic in ordered[:MOST_TOPICS]
     ]
     if not ordered:
         return BarView("There are no segments.", bars(drawn))
@@ -84,11 +91,73 @@ def _says_of_topics(data: ReportData, first: str, size: dict[str, int]) -> str:
         f" the largest partition, {largest['topic']}-{largest['partition']},"
         f" {share_text(largest['size_bytes'], whole)}."
     )
-    if len(size) > MOST_BARS:
-        said += f" The {MOST_BARS} largest topics are shown."
+    if len(size) > MOST_TOPICS:
+        said += f" The {MOST_TOPICS} largest topics are shown."
     if data.totals["logs"] > len(data.lanes):
         said += f" Summed over the {count_text(len(data.lanes))} largest partitions."
     return said
+
+
+def topics_over_time(data: ReportData) -> Grid:
+    """Return the bytes of these topics by when they were written."""
+    size = {(row["topic"], row["band"]): row["size_bytes"] for row in data.ages}
+    bands = (*range(len(_BANDS)), None)
+    rows = [
+        (topic, *(size_text(size.get((topic, band), 0)) for band in bands))
+        for topic in list(bytes_by_topic(data.lanes))[:MOST_TOPICS]
+    ]
+    return Grid(("topic", *_BANDS, "not known>"), rows)
+
+
+def log_dirs(data: ReportData) -> TableView:
+    """Return what each log directory holds, and what retention frees of it now."""
+    shown = data.dirs[:_MOST_DIRS]
+    headings: tuple[str, ...] = (
+        *("cluster", "broker>", "log directory", "partitions>", "segments>", "bytes>"),
+        *("damaged>", "not known whether sound>"),
+    )
+    rows: list[tuple[str, ...]] = [
+        (
+            row["cluster"] or "-",
+            str(row["broker_id"]) if row["broker_id"] >= 0 else "-",
+            row["log_dir"],
+            *(count_text(row["logs"]), count_text(row["segments"]), size_text(row["size_bytes"])),
+            *(count_text(row["damaged"]), count_text(row["unverified"])),
+        )
+        for row in shown
+    ]
+    if data.forecast is not None:
+        headings = (*headings, "retention frees now>", "not known whether they go>")
+        decided = {_dir_of(row): row for row in data.forecast.by_dir}
+        rows = [
+            (*cells, *_freed(row["segments"], decided.get(_dir_of(row))))
+            for cells, row in zip(rows, shown, strict=True)
+        ]
+    return TableView(_says_of_dirs(data, shown), Grid(headings, rows))
+
+
+def _dir_of(row: Row) -> tuple[str, int, str]:
+    return row["cluster"], row["broker_id"], row["log_dir"]
+
+
+def _freed(segments: int, decided: Row | None) -> tuple[str, str]:
+    """Return what goes now, and of how many segments that is not known."""
+    if decided is None:
+        return "not known", count_text(segments)
+    not_decided = segments - decided["decided"]
+    return size_text(decided["freed_bytes"]), count_text(not_decided + decided["not_known"])
+
+
+def _says_of_dirs(data: ReportData, shown: Sequence[Row]) -> str:
+    if not shown:
+        return "There are no segments."
+    brokers = many(len({_dir_of(row)[:2] for row in shown}), "broker")
+    dirs = "1 log directory" if len(shown) == 1 else f"{count_text(len(shown))} log directories"
+    more = ", those with the most bytes; there are more" if len(data.dirs) > len(shown) else ""
+    first = shown[0]
+    whose = f" of broker {first['broker_id']}" if first["broker_id"] >= 0 else ""
+    share = share_text(first["size_bytes"], data.totals["size_bytes"])
+    return f"{dirs} of {brokers}{more}. {first['log_dir']}{whose} holds {share} of the bytes."
 
 
 def disk(data: ReportData) -> LineView:

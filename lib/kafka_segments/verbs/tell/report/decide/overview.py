@@ -3,13 +3,19 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.engine.tables.written_times import is_by_mtime
+from kafka_segments.verbs.judge.retention.decide.reasons import NOT_KNOWN
 
 YEAR_10000_MS = 253_402_300_800_000
 KAFKA_0_8_MS = 1_325_376_000_000
 DAY_MS = 86_400_000
+AGES_MS = (DAY_MS // 24, DAY_MS, 7 * DAY_MS, 30 * DAY_MS)
+"""Where one band of ages ends and the next begins."""
+_DIR_KEYS = LOG_KEYS[:3]
+_SUMS = ("segments", "size_bytes", "damaged", "unverified", "in_future", "by_mtime")
 SOUND, BY_MTIME, IN_FUTURE, DAMAGED = KINDS = ("sound", "by_mtime", "in_future", "damaged")
 _STEPS_PER_DOUBLING = 4
 
@@ -51,9 +57,51 @@ def summarize_logs(*, now_ms: int) -> Transform:
 
 def total_of_logs(logs: DataFrame) -> DataFrame:
     """Return one row: the number of logs, and the sums over what ``summarize_logs`` gives."""
-    names = ("segments", "size_bytes", "damaged", "unverified", "in_future", "by_mtime")
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names]
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS]
     return logs.agg(F.count("*").alias("logs"), *sums)
+
+
+def sum_by_dir(logs: DataFrame) -> DataFrame:
+    """Return for each log directory the number of logs, and the sums over ``summarize_logs``."""
+    sums = [F.sum(name).alias(name) for name in _SUMS]
+    return logs.groupBy(*_DIR_KEYS).agg(F.count("*").alias("logs"), *sums)
+
+
+def sum_freed_by_dir(*, now_ms: int) -> Transform:
+    """Sum up by log directory what retention frees now.
+
+    Needs: rows of ``retention_decisions`` of one run.
+    Gives: the key of a log directory; decided, not_known (segments; the latter of which it is not
+        known whether they go), freed_bytes.
+    """
+    is_not_known = F.col("reason_code").isin(*NOT_KNOWN) | (F.col("decision") == Decision.UNKNOWN)
+    goes_now = F.when(F.col("frees_disk_at_ms") <= now_ms, F.col("size_bytes")).otherwise(0)
+
+    def transform(decisions: DataFrame) -> DataFrame:
+        return decisions.groupBy(*_DIR_KEYS).agg(
+            F.count("*").alias("decided"),
+            F.count_if(is_not_known).alias("not_known"),
+            F.sum(goes_now).alias("freed_bytes"),
+        )
+
+    return transform
+
+
+def sum_by_age(*, now_ms: int) -> Transform:
+    """Sum size_bytes by topic and by how long ago a segment's greatest timestamp is.
+
+    Needs: rows of ``segments``.
+    Gives: topic, band (int: how many of ``AGES_MS`` it is at least as old as; null: not known, as
+        the segment has no timestamp, was not read, or lies in the future), size_bytes.
+    """
+    newest = F.col("max_timestamp_ms")
+    band = sum(((newest <= now_ms - age).cast("int") for age in AGES_MS), F.lit(0))
+
+    def transform(segments: DataFrame) -> DataFrame:
+        placed = F.when(newest.between(0, now_ms), band).alias("band")
+        return segments.groupBy("topic", placed).agg(F.sum("size_bytes").alias("size_bytes"))
+
+    return transform
 
 
 def count_by(kind: Column) -> Transform:
