@@ -3,10 +3,11 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kafka_segments.files.storage.threads import map_in_threads
+from kafka_segments.files.storage.threads import map_ahead, map_in_threads
 
 
 def _waits(item: int) -> int:
@@ -41,3 +42,18 @@ def test_what_fails_is_raised() -> None:
         list(map_in_threads(lambda item: 1 // item, [1, 0], threads=2))
     with pytest.raises(ZeroDivisionError):
         list(map_in_threads(lambda item: 1 // _waits(item - 1), [1, 2, 0], threads=2))
+
+
+def test_no_more_is_begun_than_a_few_ahead_of_what_is_taken() -> None:
+    begun: list[int] = []
+
+    with ThreadPoolExecutor(2) as pool:
+        found = map_ahead(
+            pool, _works, (begun.append(item) or item for item in range(100)), threads=2
+        )
+        first = next(found)
+        begun_then = len(begun)
+        rest = list(found)
+
+    assert [first, *rest] == list(range(1, 101))
+    assert begun_then == 9

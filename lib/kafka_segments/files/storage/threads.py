@@ -1,14 +1,40 @@
 """Do the same with many small things, in threads where they wait: where not, threads cost more."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 _MOST_A_TASK = 64
 _TASKS_A_THREAD = 8
+_AHEAD_OF_A_THREAD = 4
+
+
+def map_ahead(
+    pool: Executor,
+    function: Callable[[_Item], _Found],
+    items: Iterable[_Item],
+    *,
+    threads: int,
+) -> Iterator[_Found]:
+    """Yield what a function returns of each item, in their order, by the threads of a pool.
+
+    Each thread is at most four items ahead of who takes the results: neither items nor results of
+    all are held at once, as ``Executor.map`` does.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    begun: deque[Future[_Found]] = deque()
+    for item in items:
+        begun.append(pool.submit(function, item))
+        if len(begun) > threads * _AHEAD_OF_A_THREAD:
+            yield begun.popleft().result()
+    while begun:
+        yield begun.popleft().result()
 
 
 def map_in_threads(
@@ -49,5 +75,5 @@ def _in_threads(
         return [function(item) for item in items[start : start + size]]
 
     with ThreadPoolExecutor(threads) as pool:
-        for found in pool.map(of_some, range(0, len(items), size)):
+        for found in map_ahead(pool, of_some, range(0, len(items), size), threads=threads):
             yield from found

@@ -13,6 +13,7 @@ from kafka_segments.errors import FileChangedError, UnreadableObjectError, Usage
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.walk import ListedSegment, find_segments
 from kafka_segments.files.storage.files import first_line
+from kafka_segments.files.storage.threads import map_ahead
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.names import parse_partition_folder
 from kafka_segments.verbs.find.records.decide import Query
@@ -146,5 +147,6 @@ def _scans(
             work.has_read(segment.size_bytes)
         return found
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        yield from pool.map(scan, segments)
+    threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(threads) as pool:
+        yield from map_ahead(pool, scan, segments, threads=threads)

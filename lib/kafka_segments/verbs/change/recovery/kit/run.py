@@ -7,6 +7,7 @@ from threading import local
 from typing import NamedTuple
 
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.threads import map_ahead
 from kafka_segments.verbs.change.recovery.kit.fold import FoldSettings, fold_log
 from kafka_segments.verbs.change.recovery.kit.listing import KitWork
 from kafka_segments.verbs.change.recovery.kit.plan import KitSegment, LogPlan
@@ -121,8 +122,8 @@ def read_in_threads(threads: int, tell_read: Callable[[int], None] | None = None
             return scan_segment(own.scanner, *task, options.out)
 
         with ThreadPoolExecutor(threads) as pool:
-            tasks = [(plan, at) for plan in work.plans for at in range(len(plan.segments))]
-            scanned = pool.map(scan, tasks)
+            tasks = ((plan, at) for plan in work.plans for at in range(len(plan.segments)))
+            scanned = map_ahead(pool, scan, tasks, threads=threads)
             try:
                 for plan in work.plans:
                     yield fold_planned(
