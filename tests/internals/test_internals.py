@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from deltalake import DeltaTable
-from deltalake.table import TableFeatures
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
@@ -24,6 +22,7 @@ from kafka_segments.verbs.find.internals.metadata.decide.changes import later_be
 from kafka_segments.verbs.judge.retention.command_options import load_configs
 from support.logs import metadata_logs as made
 from support.logs.strategies import v2_batch
+from support.spark.altered_tables import ALTERATIONS
 from support.spark.filled_tables import fill
 from support.spark.rows_of import rows_of
 
@@ -477,9 +476,7 @@ def test_clusters_and_lacks_in_tables_that_spark_alone_reads_are_not_known(
     shutil.copytree(read, warehouse)
     fill(Warehouse(spark, str(warehouse)), tables.LOG_DIRS, [{"cluster": "b", "log_dir": "/b"}])
     for table in (tables.LOG_DIRS, tables.METADATA_PROBLEMS):
-        DeltaTable(warehouse / table.name).alter.add_feature(
-            TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
-        )
+        ALTERATIONS["widened types"](spark, str(warehouse / table.name))
 
     with noting() as told:
         configs = _load(warehouse, decide=True)

@@ -127,7 +127,12 @@ def test_iceberg_holds_the_rows_of_every_table_as_they_are_at_each_export(wareho
     for name in READ:
         there = pl.read_delta(f"{warehouse}/{name}")
         export(name)
-        assert export(name).equals(there), name
+        assert _in_order(export(name)) == _in_order(there), name
+
+
+def _in_order(rows: pl.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the columns and the rows: who writes files by several threads orders none."""
+    return rows.columns, sorted(map(repr, rows.rows()))
 
 
 def test_what_is_null_is_null_in_iceberg_and_a_new_column_is_there_too(tmp_path: Path) -> None:
