@@ -70,11 +70,14 @@ def test_each_verb_answers_as_before_or_says_what_stands_against_it(
     assert bool(told) == (words is not None)
     assert all(answers[verb].status in (1, 2) for verb in told)
     others = [verb for verb in ASKED if verb not in told]
-    assert {verb: _in_short(answers[verb]) for verb in others} == {
-        verb: _in_short(asked.as_made[verb]) for verb in others
+    assert {verb: answers[verb].status for verb in others} == {
+        verb: asked.as_made[verb].status for verb in others
     }
+    if words is None:  # else a verb may have made a table, which `validate` has more to say of
+        assert {verb: _count_rows(answers[verb]) for verb in others} == {
+            verb: _count_rows(asked.as_made[verb]) for verb in others
+        }
 
 
-def _in_short(done: Done) -> tuple[int, int]:
-    """Return the status, and the number of rows."""
-    return done.status, done.out.count("\n")
+def _count_rows(done: Done) -> int:
+    return done.out.count("\n")
