@@ -17,7 +17,7 @@ def _with_properties(**said: str) -> Alter:
     return alter
 
 
-def rewrite(spark: SparkSession, table: str) -> None:
+def _rewrite(spark: SparkSession, table: str) -> None:
     """Give some rows the values that they have, in a commit."""
     frame = spark.read.format("delta").load(table)
     column = frame.columns[0]
@@ -30,14 +30,14 @@ def rewrite(spark: SparkSession, table: str) -> None:
 def _and_rewrite(alter: Alter) -> Alter:
     def both(spark: SparkSession, table: str) -> None:
         alter(spark, table)
-        rewrite(spark, table)
+        _rewrite(spark, table)
 
     return both
 
 
 def _restore(spark: SparkSession, table: str) -> None:
     history = DeltaTable.forPath(spark, table).history(1).collect()
-    rewrite(spark, table)
+    _rewrite(spark, table)
     spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {history[0]['version']}")
 
 
@@ -61,12 +61,12 @@ def _partition(spark: SparkSession, table: str) -> None:
 def _cluster(spark: SparkSession, table: str) -> None:
     column = spark.read.format("delta").load(table).columns[0]
     spark.sql(f"ALTER TABLE delta.`{table}` CLUSTER BY (`{column}`)")
-    rewrite(spark, table)
+    _rewrite(spark, table)
 
 
 def _optimize(spark: SparkSession, table: str) -> None:
     check = "spark.databricks.delta.retentionDurationCheck.enabled"
-    rewrite(spark, table)
+    _rewrite(spark, table)
     spark.sql(f"OPTIMIZE delta.`{table}`")
     spark.conf.set(check, "false")
     try:

@@ -20,7 +20,8 @@ from kafka_segments.files.storage.local_folder import (
 )
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
 from kafka_segments.files.storage.range_concurrency import concurrency_of
-from kafka_segments.files.storage.read_ahead import AskedAgain, ReadAhead, arrow_ranges, read_range
+from kafka_segments.files.storage.ranges_as_file import RangesAsFile
+from kafka_segments.files.storage.read_ahead import ReadAhead, arrow_ranges, read_range
 from kafka_segments.files.storage.stored_folder import list_stored_folder
 from kafka_segments.files.storage.stores import (
     Store,
@@ -145,7 +146,10 @@ def opened_for_arrow(file: Place) -> "Iterator[NativeFile]":
             return
         from pyarrow import PythonFile  # noqa: PLC0415
 
-        with PythonFile(AskedAgain(stream), mode="r") as asked:
+        ranges = RangesAsFile(
+            stream.size(), lambda position, length: read_range(stream, length, position)
+        )
+        with PythonFile(ranges, mode="r") as asked:
             yield asked
 
 

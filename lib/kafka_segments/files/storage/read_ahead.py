@@ -1,6 +1,5 @@
 """Read a file of an object store in a few large pieces, and fetch the next ones meanwhile."""
 
-import io
 import os
 import time
 from collections import deque
@@ -53,41 +52,6 @@ def read_range(file: "NativeFile", length: int, position: int) -> bytes:
                 raise
         time.sleep(pause)
     return bytes(file.read_at(length, position))
-
-
-class AskedAgain(io.RawIOBase):
-    """A file of Arrow's for readers of Arrow's own, each of whose reads is ``read_range``."""
-
-    def __init__(self, file: "NativeFile") -> None:
-        self._file = file
-        self._size_bytes = file.size()
-        self._position = 0
-
-    def readable(self) -> bool:
-        """Tell that it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Tell that it can be read from any position on."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position of the next read."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position, counted from the begin, the current position or the end."""
-        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size_bytes}
-        self._position = begin[whence] + offset
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes, all that are left where no number is given."""
-        left = max(0, self._size_bytes - self._position)
-        length = left if size is None or size < 0 else min(size, left)
-        data = read_range(self._file, length, self._position) if length else b""
-        self._position += len(data)
-        return data
 
 
 def arrow_ranges(file: "NativeFile") -> FillViews:

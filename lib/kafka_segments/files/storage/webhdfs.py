@@ -7,10 +7,10 @@ Source: Hadoop's NamenodeWebHdfsMethods and JsonUtil.
 """
 
 import getpass
-import io
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -20,6 +20,8 @@ import requests
 from pyarrow import fs
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
+
+from kafka_segments.files.storage.ranges_as_file import RangesAsFile
 
 DEFAULT_PORT = 9870
 _TIMEOUT_SECONDS = (10, 60)
@@ -98,7 +100,7 @@ class WebHdfs(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
         if info.type != fs.FileType.File:
             is_there = info.type != fs.FileType.NotFound
             raise (IsADirectoryError if is_there else FileNotFoundError)(f"{path}: no file")
-        return pa.PythonFile(_Download(self, path, info.size), mode="r")
+        return pa.PythonFile(RangesAsFile(info.size, partial(self.read_range, path)), mode="r")
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
         """Open a file for reading."""
@@ -181,33 +183,6 @@ def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
     modified = datetime.fromtimestamp(status["modificationTime"] / 1000, UTC)
     size = status["length"] if kind == fs.FileType.File else None
     return fs.FileInfo(path, kind, size=size, mtime=modified)
-
-
-class _Download(io.RawIOBase):
-    def __init__(self, server: WebHdfs, path: str, size_bytes: int) -> None:
-        self._server, self._path, self._size_bytes = server, path, size_bytes
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        from_where = {os.SEEK_CUR: self._position, os.SEEK_END: self._size_bytes}
-        self._position = from_where.get(whence, 0) + offset
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self._size_bytes - self._position)
-        length = left if size < 0 else min(size, left)
-        data = self._server.read_range(self._path, self._position, length) if length else b""
-        self._position += len(data)
-        return data
 
 
 class _Upload(SpooledTemporaryFile[bytes]):
