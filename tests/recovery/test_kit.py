@@ -192,9 +192,15 @@ def test_ctrl_c_begins_no_other_segment(
 
 @pytest.mark.parametrize(
     ("segments", "threads", "most"),
-    [(0, 1, 20_000_000_000), (0, 4, 80_000_000_000), (8000, 4, 16_000_000_000), (10_000, 64, 0)],
+    [
+        (0, 1, 20_000_000_000),
+        (0, 4, 80_000_000_000),
+        (8_000, 4, 80_000_000_000),
+        (10_000, 64, 80_000_000_000),
+        (20_000, 2, 120_000_000_000),
+    ],
 )
-def test_threads_read_what_they_have_read_before_spark_starts(
+def test_threads_read_what_they_have_read_before_spark_would(
     segments: int, threads: int, most: int
 ) -> None:
     assert is_quicker_in_threads(most, segments, threads=threads)

@@ -24,6 +24,7 @@ from kafka_segments.verbs.change.recovery.kit_manifest import (
 _BYTES_A_SECOND = 2_000_000_000  # that one thread reads and folds
 _SEGMENT_SECONDS = 0.001  # of Python for each segment, by one thread at a time
 _SPARK_STARTS_SECONDS = 10
+_SPARK_SEGMENT_SECONDS = 0.004  # of a core, to hand each segment to a worker and its rows back
 
 
 class KitOptions(NamedTuple):
@@ -35,9 +36,12 @@ class KitOptions(NamedTuple):
 
 
 def is_quicker_in_threads(read_bytes: int, segments: int, *, threads: int) -> bool:
-    """Tell whether reading takes no longer in threads than Spark takes to start."""
-    seconds = read_bytes / (threads * _BYTES_A_SECOND) + segments * _SEGMENT_SECONDS
-    return seconds <= _SPARK_STARTS_SECONDS
+    """Tell whether threads have read before Spark, with as many cores, has started and handed out.
+
+    Of the bytes Spark's time is not counted: it may have more machines for them than this one.
+    """
+    in_threads = read_bytes / (threads * _BYTES_A_SECOND) + segments * _SEGMENT_SECONDS
+    return in_threads <= _SPARK_STARTS_SECONDS + segments * _SPARK_SEGMENT_SECONDS / threads
 
 
 def make_folders(work: KitWork, out: Path) -> None:
