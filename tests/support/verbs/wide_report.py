@@ -1,6 +1,7 @@
 """What a report shows at most: 10,000 partitions with each section filled, made without Spark."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -92,9 +93,9 @@ def wide_report() -> ReportData:
         history_bytes=[
             size_bytes * (step + 1) // _LIMITS.history_bins for step in range(_LIMITS.history_bins)
         ],
-        damage_kinds=_kinds("corrupt_batch", "torn_tail", "bad_length"),
-        damaged=[_damaged(53 * row) for row in range(_LIMITS.rows)],
-        oddity_kinds=_kinds("in the future", "no timestamps: mtime"),
+        damage_kinds=_kinds(corrupt_batch=45, torn_tail=13, bad_length=5),
+        damaged=[_damaged(lane) for lane in range(53, PARTITIONS, 3 * 53)],
+        oddity_kinds=_kinds(**{"in the future": 63, "no timestamps: mtime": 63}),
         odd=[_odd(53 * row) for row in range(_LIMITS.rows)],
         offset_index_density=[_rows({"step": 48 + n, "segments": 9**n}) for n in range(6)],
         time_index_density=[_rows({"step": 50 + n, "segments": 9**n}) for n in range(6)],
@@ -103,12 +104,21 @@ def wide_report() -> ReportData:
         copies=_copies(),
         crashes=crashes_of([_crash_dir(broker, disk) for broker in range(1, 7) for disk in (0, 1)]),
         dirs=[_dir(broker, disk, size_bytes) for broker in range(1, 7) for disk in (0, 1)],
-        ages=[
-            _rows({"topic": topic, "band": band, "size_bytes": (9 - number) * _GIB})
-            for topic in _TOPICS
-            for number, band in enumerate((0, 1, 2, 3, 4, None))
-        ],
+        ages=_ages(lanes),
     )
+
+
+def _ages(lanes: Sequence[Row]) -> list[Row]:
+    """Share each topic's bytes out to the bands of age."""
+    sizes: Counter[str] = Counter()
+    for lane in lanes:
+        sizes[lane["topic"]] += lane["size_bytes"]
+    percents = {0: 1, 1: 6, 2: 31, 3: 44, 4: 17, None: 1}
+    return [
+        _rows({"topic": topic, "band": band, "size_bytes": size_bytes * percent // 100})
+        for topic, size_bytes in sizes.most_common(_LIMITS.rows)
+        for band, percent in percents.items()
+    ]
 
 
 def _dir(broker: int, disk: int, size_bytes: int) -> Row:
@@ -118,10 +128,10 @@ def _dir(broker: int, disk: int, size_bytes: int) -> Row:
     return _rows({**place, **counts, **odd})
 
 
-def _kinds(*names: str) -> list[Row]:
+def _kinds(**segments: int) -> list[Row]:
     return [
-        _rows({"kind": name, "segments": 10 ** (3 - number), "size_bytes": _GIB})
-        for number, name in enumerate(names)
+        _rows({"kind": kind, "segments": count, "size_bytes": count * _GIB})
+        for kind, count in segments.items()
     ]
 
 
