@@ -21,7 +21,7 @@ IN_THREE := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-random fuzz mutants lint audit bench docs docs-setup clean jars jars-s3 jars-test s3-server messages lock airflow-setup airflow
+.PHONY: help setup demo build environment test test-fast test-slow test-long test-wheel test-bounds test-random fuzz mutants lint audit bench docs docs-setup clean jars jars-s3 jars-test s3-server messages lock airflow-setup airflow
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -104,6 +104,25 @@ build/pythons/.done: requirements.lock
 	  $$python -m venv $(@D)/$$(basename $$python) && $(@D)/$$(basename $$python)/bin/python -m pip install -q \
 	    --disable-pip-version-check --require-hashes -r requirements.lock || exit 1; \
 	done
+	@touch $@
+
+test-bounds: setup jars-test build/bounds/oldest/.done build/bounds/newest/.done ## the tests without a JVM, then the wheel, on the oldest and the newest releases that pyproject.toml allows
+	@for bound in oldest newest; do \
+	  echo "on the $$bound releases:"; \
+	  build/bounds/$$bound/bin/python -m pytest $(IN_TWO) -W default \
+	    -m "not slow and not long and not spark and not referee and not hdfs and not airflow" || exit 1; \
+	done
+	@WHEEL_PYTHONS="$(CURDIR)/build/bounds/oldest/bin/python:$(CURDIR)/build/bounds/newest/bin/python" \
+	  $(BIN)/python -m pytest tests/house/test_installed.py
+
+build/bounds/oldest/.done: RESOLUTION := lowest-direct
+build/bounds/newest/.done: RESOLUTION := highest
+build/bounds/%/.done: pyproject.toml
+	@echo "installing the $* releases that pyproject.toml allows …"
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip compile -q --python $(@D)/bin/python --resolution $(RESOLUTION) --extra all -o $(@D)/bounds.txt pyproject.toml
+	@$(BIN)/uv pip install -q --python $(@D)/bin/python -c $(@D)/bounds.txt -e '.[dev]'
 	@touch $@
 
 test-random: setup jars-test ## the random comparisons with Kafka's classes, more of them on new input
