@@ -197,9 +197,7 @@ def test_the_figures_of_groups_are_of_what_is_known(spark: SparkSession, warehou
     }
 
 
-@pytest.mark.parametrize(
-    "words", [("--explain", "behind"), ("--at", "now"), ("--share-groups",)], ids=lambda w: w[0]
-)
+@pytest.mark.parametrize("words", [("--explain", "behind"), ("--at", "now")], ids=lambda w: w[0])
 def test_other_questions_have_no_figures(words: tuple[str, ...], warehouse: str) -> None:
     asked = ["lag", "--warehouse", warehouse, "--output", "prometheus", *words]
     done = CliRunner().invoke(cli, asked)

@@ -1,10 +1,10 @@
-"""``lag --output prometheus``: sums of a group's partitions, and none where one is not known."""
+"""``lag --output prometheus``: sums of a group's partitions, none where one is not known."""
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.console.prometheus import text_format
-from kafka_segments.verbs.find.lag.report_figures import figures_of
+from kafka_segments.verbs.find.lag.report_figures import figures_of, share_figures_of
 from support.spark.rows_of import rows_of
 from support.verbs.figures import read_figures
 
@@ -65,3 +65,27 @@ def test_hostile_names_are_labels(spark: SparkSession) -> None:
     rows = [("c", name, name, 0, "up to date", 0, 0, 0) for name in HOSTILE]
 
     assert set(_read(spark, *rows)["lag_offsets"]) == {("c", name, name) for name in HOSTILE}
+
+
+def test_share_groups_have_figures_of_what_they_have_begun(spark: SparkSession) -> None:
+    rows = [
+        ("c", "g", "t", 0, "behind", 3, None, None),
+        ("c", "g", "t", 1, "up to date", 0, None, None),
+        ("c", "g", "t", 2, "nothing read yet", None, None, None),
+        ("c", "g", "u", 0, "nothing read yet", None, None, None),
+        ("c", "g", "v", 0, "behind", 3, None, None),
+        ("c", "g", "v", 1, "not known", None, None, None),
+        ("c", "g", "w", 0, "unread records deleted", 7, None, None),
+        ("c", "g", "w", 1, "no log in the tables", None, None, None),
+    ]
+    read = read_figures(text_format(share_figures_of(rows_of(spark, rows, COLUMNS))))
+
+    def of_topics(*values: int | None) -> dict[tuple[str, ...], int | None]:
+        return dict(zip([("c", "g", topic) for topic in "tuvw"], values, strict=True))
+
+    assert read == {
+        "share_lag_partitions": of_topics(3, 1, 2, 2),
+        "share_lag_partitions_not_begun": of_topics(1, 1, 0, 0),
+        "share_lag_partitions_to_look_at": of_topics(0, 0, 1, 2),
+        "share_lag_offsets": {("c", "g", "t"): 3, ("c", "g", "v"): None, ("c", "g", "w"): None},
+    }

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from support.kafka.cluster_disks import metadata_rows
 from support.logs.internal_rows import internal_frame, rows_of_log
 from support.spark.rows_of import rows_of
 from support.spark.stored_builds import build
+from support.verbs.figures import read_figures
 
 pytestmark = pytest.mark.spark
 
@@ -310,11 +311,18 @@ def test_the_verb_measures_share_groups_by_their_logs(
     }
     told = lag("--topic", "orders")
     nothing = lag("--at", "2020-01-01T00:00:00Z", "--output", "json")
+    figures = read_figures(lag("--group", "sharers", "--output", "prometheus").stdout)
 
     assert {key: row["start_offset"] for key, row in found.items()} == listed(cluster, "offset")
     assert {key: row["offset_lag"] for key, row in found.items()} == listed(cluster, "lag")
     for (topic, partition), row in found.items():
         assert row["end_offset"] == ends[f"{topic}-{partition}"]
+    behind: Counter[str] = Counter()
+    for (topic, _), lag_of_one in listed(cluster, "lag").items():
+        behind[topic] += lag_of_one
+    sums = {labels[-1]: value for labels, value in figures["share_lag_offsets"].items()}
+    assert sums == behind
+    assert {labels[-1] for labels in figures["exit_status"]} == {"lag --share-groups"}
     assert "share partitions, " in told.stderr
     assert nothing.exit_code == 1
     statuses = {json.loads(line)["status"] for line in nothing.stdout.splitlines()}

@@ -21,6 +21,7 @@ from kafka_segments.console.prometheus import (
     Answer,
     answering,
     print_answer,
+    question_of,
     source_of,
 )
 from kafka_segments.console.strict_options import (
@@ -213,7 +214,7 @@ def run_with(command: Callable[..., int], options: Mapping[str, Any]) -> None:
     def end(answer: Answer, status: int, not_known: int) -> None:
         print_answer(
             answer,
-            verb=verb_words(click.get_current_context()),
+            verb=question_of(verb_words(click.get_current_context()), options),
             source=source_of(options),
             now_ms=options["now_ms"],
             status=status,

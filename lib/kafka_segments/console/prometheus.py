@@ -123,6 +123,14 @@ def node_labels(cluster: str, node_id: int, log_dirs: Iterable[str]) -> tuple[st
     return (cluster, broker_label(node_id), ",".join(log_dirs))
 
 
+def question_of(verb: str, options: Mapping[str, Any]) -> str:
+    """Return in a label what was asked: a verb's words, and an option that has metrics of its own.
+
+    Both answers of one source can lie beside each other: no series stands in two files.
+    """
+    return f"{verb} --share-groups" if options.get("is_share") else verb
+
+
 def source_of(options: Mapping[str, Any]) -> str:
     """Return in a label what a verb's answer is of: its directories, else the tables."""
     named = options.get("backups") or (*options.get("folders", ()), *options.get("sources", ()))
@@ -136,7 +144,7 @@ def print_answer(
 
     Args:
         answer: what the verb gave; nothing, where it failed.
-        verb: its words, such as ``backup verify``.
+        verb: what ``question_of`` says, such as ``backup verify``.
         source: what it was asked of.
         now_ms: the moment of the answer, in ms since 1970.
         status: how it ended.

@@ -68,11 +68,10 @@ def lag(**options: Any) -> None:
     are gone, its lag cannot be told, or an offset went or is not known.
     """
     if options["output"] == PROMETHEUS:
-        for name in ("explain", "at", "is_share"):
+        for name in ("explain", "at"):
             if options[name]:
-                option = "--share-groups" if name == "is_share" else f"--{name}"
                 raise click.UsageError(
-                    f"--output prometheus has the lag of consumer groups now: leave {option} out"
+                    f"--output prometheus has the lag of groups now: leave --{name} out"
                 )
     if options["explain"] is None:
         run_with(_lag, options)

@@ -16,8 +16,8 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     NOT_KNOWN,
     NOT_READABLE,
 )
-from kafka_segments.verbs.find.lag.decide.share import NOT_BEGUN
-from kafka_segments.verbs.find.lag.report_figures import figures_of
+from kafka_segments.verbs.find.lag.decide.share import NO_SHARE_FINDINGS
+from kafka_segments.verbs.find.lag.report_figures import figures_of, share_figures_of
 
 _ORDER = ("cluster", "group_id", "topic", "partition")
 _NAMES = ("group", "topic-partition", "committed>", "end>", "behind>", "time behind>", "status")
@@ -48,10 +48,14 @@ def print_share_lag(lags: DataFrame, output: str) -> int:
     """Print lags of share groups; return how many states someone must look at."""
     with ExitStack() as caches:
         lags = computed_once(lags, caches)
-        order = [F.desc_nulls_last("offset_lag")] if output == "table" else []
-        ordered = lags.orderBy(*order, *_ORDER)
-        print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)
-        found = lags.where(~F.col("status").isin(*NO_FINDINGS, NOT_BEGUN)).count()
+        found = lags.where(~F.col("status").isin(*NO_SHARE_FINDINGS)).count()
+        if output == PROMETHEUS:
+            unknown = lags.where(F.col("status") == NOT_KNOWN).count()
+            give_figures(share_figures_of(lags), findings=found, unknowns=unknown)
+        else:
+            order = [F.desc_nulls_last("offset_lag")] if output == "table" else []
+            ordered = lags.orderBy(*order, *_ORDER)
+            print_result(ordered, output, names=_SHARE_NAMES, cells=_share_cells)
         say(f"{lags.count()} share partitions, {found} that someone must look at")
         return found
 

@@ -12,12 +12,15 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     AHEAD,
     BEHIND,
     EXPIRED,
+    NO_FINDINGS,
     NO_LOG,
     NOT_KNOWN,
     UP_TO_DATE,
 )
 
 NOT_BEGUN, NO_STATE = "nothing read yet", "no state left from that time"
+NO_SHARE_FINDINGS = (*NO_FINDINGS, NOT_BEGUN)
+"""Statuses that no one must look at."""
 _KEY = ("cluster", "group_id", "topic_id", "partition")
 _NONE = -1
 
