@@ -52,6 +52,19 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+def test_pipx_runs_the_wheel_without_an_installation(core: Path) -> None:
+    wheel = next(core.glob("*.whl"))
+    python = core / "pipx" / "bin" / "python"
+    _run(sys.executable, "-m", "venv", core / "pipx", folder=core).check_returncode()
+    _run(python, "-m", "pip", "install", "-q", "pipx", folder=core).check_returncode()
+
+    run = ("-m", "pipx", "run", "--spec", wheel, "kafka-segments")
+    done = _run(python, *run, "triage", core / "venv", folder=core)
+
+    assert done.returncode == 2, done.stderr
+    assert "no log directory" in done.stderr
+
+
 def test_it_is_small_and_has_nothing_of_the_extras(core: Path) -> None:
     packages = next((core / "venv" / "lib").glob("python*/site-packages"))
     files = [path for path in packages.rglob("*") if path.is_file() and not path.is_symlink()]
