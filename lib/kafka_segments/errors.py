@@ -9,6 +9,22 @@ class TerminatedError(KeyboardInterrupt):
     """SIGTERM came: the verb ends as at Ctrl-C, wherever it is."""
 
 
+OUTAGE = "it does not answer for now, run this again"
+"""How the reason of an outage ends: it is kept in rows, as text."""
+
+
+class OutageError(KafkaSegmentsError):
+    """A store or file system that does not answer for now."""
+
+    def __init__(self, uri: str, reason: str) -> None:
+        super().__init__(uri, reason)
+        self.uri = uri
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.uri}: {self.reason}; {OUTAGE}"
+
+
 class UsageError(KafkaSegmentsError):
     """Options, settings or files that a command cannot work with."""
 
@@ -47,6 +63,13 @@ class SourceError(UsageError):
 
 class NoFolderError(SourceError):
     """A source that does not exist."""
+
+
+def is_answerless(error: BaseException) -> bool:
+    """Tell whether an error is an outage: who asked did nothing wrong, and is to ask again."""
+    if isinstance(error, SourceError):
+        return error.reason.endswith(OUTAGE)
+    return isinstance(error, OutageError)
 
 
 class VanishedError(UsageError):

@@ -10,6 +10,7 @@ from kafka_segments import errors
 EVERY_ERROR = [
     errors.KafkaSegmentsError("something is wrong"),
     errors.UsageError("no --source given"),
+    errors.OutageError("s3://logs", "AWS Error SLOW_DOWN"),
     errors.BrokenTableError("table /wh/segments is broken: its newest commit has 0 bytes"),
     errors.SourceError("/data", "no such folder"),
     errors.NoFolderError("/data", "no such folder"),

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -18,7 +18,15 @@ from kafka_segments.console.lines import say
 from kafka_segments.engine.spark.jars import require_named_jars
 from kafka_segments.engine.spark.java import require_java
 from kafka_segments.engine.tables.missing import missing_plan, missing_table, missing_tables
-from kafka_segments.errors import SourceError, UsageError
+from kafka_segments.errors import (
+    OUTAGE,
+    KafkaSegmentsError,
+    OutageError,
+    SourceError,
+    UsageError,
+    is_answerless,
+)
+from kafka_segments.files.storage.outages import is_outage
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.files.storage.uris import join_uri, misread_uri, scheme_of
@@ -27,6 +35,7 @@ ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
 _LOG = "_delta_log"
 _SEGMENTS, _RUNS = "segments", "runs"
+_FAILED = 3
 _MADE = 0  # the version of a table that has no rows yet
 _MOST_PLAN_BYTES = 64 * 1024 * 1024
 
@@ -35,6 +44,14 @@ class Refused(click.ClickException):
     """What a verb refuses before it starts: one line, in the form of its other errors."""
 
     exit_code = 2
+
+    @classmethod
+    def of(cls, error: KafkaSegmentsError) -> Self:
+        """Refuse by an error; an outage is no wrong usage: it has the exit status of a failure."""
+        refused = cls(str(error))
+        if is_answerless(error):
+            refused.exit_code = _FAILED
+        return refused
 
     def show(self, file: Any = None) -> None:
         """Print the line on stderr."""
@@ -66,8 +83,8 @@ def check_before_session(
         if needs_spark and not _has_session():
             require_java()
             require_named_jars()
-    except UsageError as error:
-        raise Refused(str(error)) from None
+    except (UsageError, OutageError) as error:
+        raise Refused.of(error) from None
 
 
 def require_source(text: str) -> None:
@@ -94,6 +111,7 @@ def require_output(option: str, text: str, *, is_file: bool) -> None:
     Raises:
         UsageError: a folder is in a file's place or the other way round, a file's folder is not
             there, or this user cannot write.
+        OutageError: its file system does not answer.
     """
     target = local_path(text)
     if target is None:
@@ -110,6 +128,8 @@ def require_output(option: str, text: str, *, is_file: bool) -> None:
         if not folder.is_dir():
             raise UsageError(f"{option} {target}: {folder} is no folder, name another place")
     except OSError as error:
+        if is_outage(error):
+            raise OutageError(f"{option} {target}", str(error)) from None
         raise UsageError(f"{option} {target} cannot be written: {error}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
@@ -229,6 +249,8 @@ def _has_commit(table: Path) -> bool:
 def _in_words(error: OSError, folder: Path) -> str:
     if is_forbidden(error):
         return f"{error}; {permission_step(error)}"
+    if is_outage(error):
+        return f"{error}; {OUTAGE}"
     if error.errno != errno.ENOENT:
         return str(error)
     there = folder.parent

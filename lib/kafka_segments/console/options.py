@@ -32,7 +32,12 @@ from kafka_segments.console.strict_options import (
     verb_words,
 )
 from kafka_segments.engine.sources.missing import MOST_VANISHED
-from kafka_segments.errors import KafkaSegmentsError, TerminatedError, UsageError
+from kafka_segments.errors import (
+    KafkaSegmentsError,
+    TerminatedError,
+    UsageError,
+    is_answerless,
+)
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, NEWEST
 from kafka_segments.kafka.wire.plain_text import plain, plain_lines
 
@@ -293,7 +298,7 @@ def _told(error: BaseException, *, verbose: bool) -> int:
     if interrupt is not None:
         return _interrupted(interrupt, verbose=verbose)
     if isinstance(error, KafkaSegmentsError):
-        is_usage = isinstance(error, UsageError)
+        is_usage = isinstance(error, UsageError) and not is_answerless(error)
         return _failed(str(error), ExitStatus.USAGE if is_usage else ExitStatus.FAILED)
     if verbose:
         _LOG.exception("failed")

@@ -14,7 +14,7 @@ from kafka_segments.console.json_log import JSON, LOG_FORMAT, TEXT, log_as_asked
 from kafka_segments.console.lines import print_line
 from kafka_segments.console.output_schemas import output_schema
 from kafka_segments.console.prometheus import PROMETHEUS
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import OutageError, UsageError
 from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
 from kafka_segments.kafka.wire.moments import END_OF_TIME_MS, moment_text
@@ -164,8 +164,8 @@ def _refuse_outputs(command: click.Command, ctx: click.Context) -> None:
         if isinstance(param.type, _Output) and value is not None:
             try:
                 param.type.refuse(param.opts[0], value)
-            except UsageError as error:
-                raise Refused(str(error)) from None
+            except (UsageError, OutageError) as error:
+                raise Refused.of(error) from None
 
 
 def _quiet_option() -> click.Option:

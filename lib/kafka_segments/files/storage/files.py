@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.errors import (
+    OUTAGE,
     CorruptTextError,
     FileReplacedError,
     NoFolderError,
@@ -18,6 +19,7 @@ from kafka_segments.files.storage.local_folder import (
     FileEntry,
     list_local_folder,
 )
+from kafka_segments.files.storage.outages import is_outage
 from kafka_segments.files.storage.permissions import is_forbidden, permission_step
 from kafka_segments.files.storage.range_concurrency import concurrency_of
 from kafka_segments.files.storage.ranges_as_file import RangesAsFile
@@ -93,10 +95,13 @@ def place(uri: str) -> Place:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's text, or its type where it has none.
 
-    Where this user may not read what it names, also whose it is, and how it can be read.
+    Where this user may not read what it names, also whose it is, and how it can be read; where it
+    does not answer for now, that it is to be asked again.
     """
     text = str(error).strip()
     line = text.splitlines()[0] if text else type(error).__name__
+    if is_outage(error):
+        return f"{line}; {OUTAGE}"
     return f"{line}; {permission_step(error)}" if is_forbidden(error) else line
 
 

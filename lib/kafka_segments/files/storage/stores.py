@@ -13,8 +13,9 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import KafkaSegmentsError, OutageError, UsageError
 from kafka_segments.extras import require_extra
+from kafka_segments.files.storage.outages import is_outage
 from kafka_segments.files.storage.uris import root_of, scheme_of, split_uri
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ def open_store(root: str) -> Opened:
     Raises:
         UsageError: there is no file system for this scheme, or the bucket cannot be found; what
             reads stores is not installed.
+        OutageError: the store does not answer.
     """
     require_extra("stores", root)
     import pyarrow as pa  # noqa: PLC0415
@@ -253,7 +255,11 @@ def open_store(root: str) -> Opened:
                 f" JAVA_HOME, CLASSPATH); webhdfs://{authority.partition(':')[0]}:9870 reaches the"
                 " same files without them"
             )
-        raise UsageError(f"{root}: {text}") from None
+        raise _refusal(root, text, error) from None
+
+
+def _refusal(root: str, text: str, error: Exception) -> KafkaSegmentsError:
+    return OutageError(root, text) if is_outage(error) else UsageError(f"{root}: {text}")
 
 
 def hadoop_uri(uri: str) -> str:
@@ -261,6 +267,7 @@ def hadoop_uri(uri: str) -> str:
 
     Raises:
         UsageError: the store must be asked for it, and does not tell.
+        OutageError: it does not answer.
     """
     hadoop_root = store_of(uri).hadoop_root
     if hadoop_root is None:
@@ -270,7 +277,7 @@ def hadoop_uri(uri: str) -> str:
     try:
         return f"{hadoop_root(filesystem)}/{path}"
     except OSError as error:
-        raise UsageError(f"{root}: {str(error).partition(chr(10))[0]}") from None
+        raise _refusal(root, str(error).partition("\n")[0], error) from None
 
 
 def by_usual_scheme(uri: str) -> str:

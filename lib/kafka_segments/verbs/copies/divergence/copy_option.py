@@ -34,7 +34,7 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
         try:
             require_source(uri)
         except SourceError as error:
-            raise Refused(str(error)) from None
+            raise Refused.of(error) from None
         return name, uri
 
 

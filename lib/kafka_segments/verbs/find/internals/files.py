@@ -19,7 +19,7 @@ from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_in_driver, list_rest, sources_without_segments
 from kafka_segments.engine.sources.missing import MOST_VANISHED
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.errors import SourceError
+from kafka_segments.errors import SourceError, is_answerless
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.kafka.messages import records
@@ -137,7 +137,9 @@ def _snapshots(log: dict[str, object]) -> Iterator[dict[str, object]]:
     folder = str(log["folder"])
     try:
         entries = list_folder(place(folder))
-    except SourceError:
+    except SourceError as error:
+        if is_answerless(error):
+            raise
         return
     for entry in entries:
         end_offset = None if entry.is_folder else parse_snapshot_name(entry.name)

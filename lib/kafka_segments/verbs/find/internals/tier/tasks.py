@@ -11,7 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafka_segments.engine.frames.map_rows import map_rows
-from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
+from kafka_segments.errors import (
+    CorruptTextError,
+    FileChangedError,
+    SourceError,
+    is_answerless,
+)
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line, open_segment, place, read_manifest
 from kafka_segments.files.storage.local_folder import FileEntry
@@ -104,7 +109,9 @@ def _segments_in(folder: _Row, *, follow_into: tuple[str, ...]) -> Iterator[_Row
     source, below = folder["source"], folder["relative_path"]
     try:
         entries = entries_of(source, below, follow_into=follow_into)
-    except SourceError:
+    except SourceError as error:
+        if is_answerless(error):
+            raise
         return  # it has gone since it was listed
     uri = join_uri(source, below)
     needed = (LOG,) if tiered_folder_of(uri) is None else TIERED_SUFFIXES
