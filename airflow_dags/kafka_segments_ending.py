@@ -22,6 +22,11 @@ _REASONS = (
     re.compile(r"^Error: (.*)"),  # click's, of an option
     re.compile(r"^(?:Exception in thread .*? )?([\w.]+(?:Exception|Error): .*)"),
 )
+# What verbs say where no build has made the tables that they are to read.
+_NO_BUILD = re.compile(
+    r"run `kafka-segments build`(?: again)?$"
+    r"|--warehouse is the folder of the tables that `kafka-segments build` made$"
+)
 _FINDING = re.compile(
     r"^(?:findings: (.+)|(blocks: .+|\d+ (?:damaged segments|files or folders).*))"
 )
@@ -94,6 +99,10 @@ class JobOutput:
         if self._refusals:
             return self.findings()
         return _cut(self._last) if self._last else f"exit status {status}, without a word"
+
+    def has_no_build(self) -> bool:
+        """Tell whether it says that no build has made its tables yet."""
+        return any(_NO_BUILD.search(reason) for reason in self._reasons.values())
 
     def findings(self) -> str:
         """Say in one line what was found."""

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from kafka_segments_ending import FINDINGS, USAGE, JobOutput
 from kafka_segments_lineage import datasets
@@ -38,6 +38,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
     ``options``, and ``mapped_options`` over them, become ``--key value``, as rendered: none for
     None, False and "", the key alone for True, one for each element of a list. ``operand`` stands
     before them, behind the command.
+    ``skips_before_build``: where no build has made the tables yet the task is skipped, and says so.
     ``list_params``: the param that holds an option's list, which no template can give. An outlet's
     event says which table at which moment, and by which settings. The result is what
     ``JobOutput.steps`` gives. ``reads`` and ``writes``: tables, of which OpenLineage is told.
@@ -56,6 +57,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         command: str | None = None,
         operand: str | None = None,
         fails_on_findings: bool = False,
+        skips_before_build: bool = False,
         reads: Iterable[str] = (),
         writes: Iterable[str] = (),
         **kwargs: Any,
@@ -73,6 +75,7 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         self.mapped_options = mapped_options
         self.list_params = list_params or {}
         self.fails_on_findings = fails_on_findings
+        self.skips_before_build = skips_before_build
         self.reads = reads
         self.writes = writes
         self._output = JobOutput()
@@ -137,6 +140,12 @@ class KafkaSegmentsJob(SparkSubmitOperator):
         code = int(status[1]) if status else None
         if code is None:  # no exit status: a cluster's own word
             self._fail(AirflowException, " ".join(failure.split()), context)
+        if code == USAGE and self.skips_before_build and self._output.has_no_build():
+            reason = (
+                f"{self.task_id} is skipped, no build has ended yet: {self._output.reason(code)}"
+            )
+            self.log.warning(reason)
+            raise AirflowSkipException(reason)
         if code != FINDINGS:
             kind = AirflowFailException if code == USAGE else AirflowException
             self._fail(kind, self._output.reason(code), context)

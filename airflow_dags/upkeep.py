@@ -2,6 +2,7 @@
 
 Beside these, a triage of the nodes' directories that the run names, a mapped task each; snapshots,
 say. It only reads. What it finds fails its task, which is not tried again, and holds up no other.
+Before the first rebuild has ended there are no tables: all but the triage is skipped, and says so.
 """
 
 import logging
@@ -93,6 +94,7 @@ def upkeep() -> None:
             "no-tables": True,
             "index-interval-bytes": "{{ params.index_interval_bytes }}",
         },
+        skips_before_build=True,
         map_index_template="{{ task.name }}",
         max_active_tis_per_dagrun=1,
     ).expand_kwargs(list_index_folders())
@@ -101,11 +103,13 @@ def upkeep() -> None:
         job="compact_indexes",
         options={**options, "vacuum-hours": "{{ params.vacuum_hours }}"},
         trigger_rule="none_failed",
+        skips_before_build=True,
     )
     report = KafkaSegmentsJob(
         task_id="report",
         job="report_segments",
         options={"warehouse": WAREHOUSE, "out": REPORT, "now-ms": NOW_MS},
+        skips_before_build=True,
     )
     files >> tables >> report
 

@@ -2,10 +2,14 @@
 
 import importlib.util
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka_segments.console.early import ANY_TABLE, require_tables
+from kafka_segments.engine.tables.missing import missing_table, missing_tables
+from kafka_segments.errors import UsageError
 from kafka_segments.verbs.find.triage.decide import Line, Section, Step
 from kafka_segments.verbs.find.triage.report import print_triage
 from kafka_segments.verbs.find.triage.run import TriagedNode
@@ -62,6 +66,21 @@ def test_a_killed_driver_is_told_by_its_signal(status: int) -> None:
     assert _heard(INCUBATOR).reason(status).endswith("; it said nothing")
     said = _heard("read 3 of 9 segments", INCUBATOR).reason(status)
     assert said.endswith("; its last line: read 3 of 9 segments")
+
+
+def test_that_no_build_has_made_the_tables_is_told_by_what_verbs_say_of_it(tmp_path: Path) -> None:
+    def why(warehouse: str, *tables: str) -> str:
+        with pytest.raises(UsageError) as told:
+            require_tables(warehouse, tables)
+        return f"kafka-segments: {told.value}"
+
+    (tmp_path / "other").mkdir()
+    said = [why(str(tmp_path / folder), "segments") for folder in ("none", "other")]
+    said += [why(str(tmp_path / "other"), ANY_TABLE), f"kafka-segments: {missing_tables('s3://w')}"]
+
+    assert [line for line in said if not _heard(line).has_no_build()] == []
+    assert not _heard("kafka-segments: --source /x: not there").has_no_build()
+    assert not _heard(f"kafka-segments: {missing_table('/wh', 'offset_ranges')}").has_no_build()
 
 
 def test_a_signal_counts_more_than_what_was_said_before_it() -> None:

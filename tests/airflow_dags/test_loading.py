@@ -36,6 +36,7 @@ VERBS = {
     "validate_tables": validate,
 }
 STEP = {"log": "/logs/t-0", "segments": 2, "bytes": 300, "in_place": "before", "message": ""}
+NO_BUILD = "kafka-segments: /wh has no tables: run `kafka-segments build`"
 SAID = [
     [1, ["3 damaged segments: column damage"], {}],
     [1, ["findings: fatal segments x: 1 of 2 rows"], {"fails_on_findings": True}],
@@ -43,6 +44,9 @@ SAID = [
     [3, ["kafka-segments: disk full"], {}],
     [-9, ["WARNING: Using incubator modules: jdk.incubator.vector"], {}],
     [1, [json.dumps({**STEP, "status": "refused", "message": "held"})], {}],
+    [2, [NO_BUILD], {"skips_before_build": True}],
+    [2, [NO_BUILD], {}],
+    [2, ["kafka-segments: --source /x: not there"], {"skips_before_build": True}],
 ]
 
 
@@ -257,7 +261,8 @@ def test_a_run_waits_while_another_is_past_its_first_task(loaded: Any) -> None:
 
 
 def test_an_exit_status_becomes_an_end_with_its_reason_in_one_line(loaded: Any) -> None:
-    (damaged, no_steps, none), gate, usage, full, killed, (refused, steps, _) = loaded["endings"]
+    found = loaded["endings"]
+    (damaged, no_steps, none), gate, usage, full, killed, (refused, steps, _), *unbuilt = found
 
     assert damaged is None and no_steps is None and none is None
     assert {gate[2], usage[2]} == {
@@ -272,6 +277,11 @@ def test_an_exit_status_becomes_an_end_with_its_reason_in_one_line(loaded: Any) 
     assert killed[0][1].startswith("the driver was ended by SIGKILL: ")
     assert refused is None
     assert steps["refused"] == [{"log": "/logs/t-0", "message": "held"}]
+    kinds = ("AirflowSkipException", "AirflowFailException", "AirflowFailException")
+    assert tuple(ended[0][0] for ended in unbuilt) == kinds
+    assert unbuilt[0][0][1] == (
+        "t is skipped, no build has ended yet: /wh has no tables: run `kafka-segments build`"
+    )
 
 
 def test_openlineage_is_told_of_log_directories_and_tables(loaded: Any) -> None:

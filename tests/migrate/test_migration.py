@@ -173,6 +173,24 @@ def test_a_plan_says_what_becomes_of_each_log(planned: Planned) -> None:
     assert "would cut off 632 bytes from byte 28961 on" in damaged["reason"]
 
 
+@pytest.mark.usefixtures("few")
+def test_a_status_by_spark_writes_nothing(
+    spark: SparkSession, planned: Planned, tmp_path: Path
+) -> None:
+    warehouse = tmp_path / "wh"
+    shutil.copytree(planned.logs.parent / "wh", warehouse)
+    for noted in ("migration_events", "_versions.json"):  # of a plan that no step has begun
+        shutil.rmtree(warehouse / noted, ignore_errors=True)
+    before = _tree(warehouse)
+
+    steps = list(Migration(spark, str(warehouse), "p", now_ms=NOW_MS).status())
+
+    assert [step.log for step in steps] == [
+        step.log for step in status_without_spark(str(warehouse), "p") or ()
+    ]
+    assert _tree(warehouse) == before
+
+
 def test_logs_are_staged_but_for_those_that_the_plan_refuses(
     planned: Planned, staged: list[LogStep]
 ) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -35,7 +35,6 @@ ANY_TABLE = "*"
 _FLAGS_OF_SETTINGS = ("index_interval_bytes", "segment_index_bytes")
 _LOG = "_delta_log"
 _SEGMENTS, _RUNS = "segments", "runs"
-_FAILED = 3
 _MADE = 0  # the version of a table that has no rows yet
 _MOST_PLAN_BYTES = 64 * 1024 * 1024
 
@@ -45,18 +44,21 @@ class Refused(click.ClickException):
 
     exit_code = 2
 
-    @classmethod
-    def of(cls, error: KafkaSegmentsError) -> Self:
-        """Refuse by an error; an outage is no wrong usage: it has the exit status of a failure."""
-        refused = cls(str(error))
-        if is_answerless(error):
-            refused.exit_code = _FAILED
-        return refused
-
     def show(self, file: Any = None) -> None:
         """Print the line on stderr."""
         del file
         say(f"kafka-segments: {self.message}", level=ERROR, exit_status=self.exit_code)
+
+
+class _Unanswered(Refused):
+    """What failed before the verb started, and is to be tried again."""
+
+    exit_code = 3
+
+
+def refusal(error: KafkaSegmentsError) -> Refused:
+    """Return what an error refuses; the exit status of an outage is that of a failure."""
+    return (_Unanswered if is_answerless(error) else Refused)(str(error))
 
 
 def check_before_session(
@@ -84,7 +86,7 @@ def check_before_session(
             require_java()
             require_named_jars()
     except (UsageError, OutageError) as error:
-        raise Refused.of(error) from None
+        raise refusal(error) from None
 
 
 def require_source(text: str) -> None:

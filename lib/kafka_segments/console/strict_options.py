@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from kafka_segments.console.early import Refused, check_before_session, require_output
+from kafka_segments.console.early import Refused, check_before_session, refusal, require_output
 from kafka_segments.console.help_form import write_example, write_options
 from kafka_segments.console.json_log import JSON, LOG_FORMAT, TEXT, log_as_asked
 from kafka_segments.console.lines import print_line
@@ -165,7 +165,7 @@ def _refuse_outputs(command: click.Command, ctx: click.Context) -> None:
             try:
                 param.type.refuse(param.opts[0], value)
             except (UsageError, OutageError) as error:
-                raise Refused.of(error) from None
+                raise refusal(error) from None
 
 
 def _quiet_option() -> click.Option:

@@ -15,10 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.local_rows import stream_rows
+from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, spread, tell_nobody
 from kafka_segments.engine.limits import Load
-from kafka_segments.engine.tables.catalog import MIGRATION_EVENTS, MIGRATION_PLANS, MIGRATION_PROOFS
+from kafka_segments.engine.tables.catalog import (
+    MIGRATION_EVENTS,
+    MIGRATION_PLANS,
+    MIGRATION_PROOFS,
+    Table,
+)
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.long_arithmetic import total
@@ -26,6 +31,7 @@ from kafka_segments.engine.tables.missing import missing_plan
 from kafka_segments.engine.tables.outcomes import Outcome
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.engine.tables.statements import sql_text
+from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.files.storage.folder_lock import lock_or_reason
 from kafka_segments.files.storage.free_space import check_space
@@ -164,8 +170,7 @@ class Migration:
         self._run_id = uuid.uuid4().hex
         plans = None
         if self._tables.version(MIGRATION_PLANS) is not None:
-            self._tables.create(MIGRATION_PLANS)
-            plans = self._tables.read(MIGRATION_PLANS).where(F.col("plan_id") == plan_id)
+            plans = self._rows(MIGRATION_PLANS, plan_id)
         if plans is None or plans.isEmpty():
             raise UsageError(missing_plan(warehouse, MIGRATION_PLANS.name, plan_id))
         self._plan = plans
@@ -271,6 +276,11 @@ class Migration:
         needs = mark_staged(self._plan.where("is_migrated")).transform(decide.bytes_to_stage)
         check_space({row["root"]: row["needed_bytes"] for row in needs.collect()})
 
+    def _rows(self, table: Table, plan_id: str) -> DataFrame:
+        """Return the rows of a plan; the table is left as it is, of an older release, too."""
+        rows = self._tables.read(table).transform(with_new_columns(table))
+        return rows.where(F.col("plan_id") == plan_id)
+
     def _refused(self) -> Iterator[LogStep]:
         """Yield the logs that the plan refuses: no step may skip them silently."""
         refused = self._planned("NOT is_migrated").where("problem IS NOT NULL")
@@ -284,8 +294,9 @@ class Migration:
 
     def _logs(self, condition: str) -> DataFrame:
         """Return the logs of the plan in order, with the newest event of each step."""
-        self._tables.create(MIGRATION_EVENTS)
-        events = self._tables.read(MIGRATION_EVENTS).where(F.col("plan_id") == self._plan_id)
+        events = local_rows(self._spark, [], MIGRATION_EVENTS.schema)
+        if self._tables.version(MIGRATION_EVENTS) is not None:
+            events = self._rows(MIGRATION_EVENTS, self._plan_id)
         return (
             self._planned(condition)
             .join(events.transform(decide.latest_steps), list(LOG_KEYS), how="left")

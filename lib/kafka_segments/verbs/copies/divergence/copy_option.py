@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kafka_segments.console.early import Refused, require_source
+from kafka_segments.console.early import refusal, require_source
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.files.storage.uris import without_secrets
@@ -34,7 +34,7 @@ class _NamedCopy(click.ParamType[tuple[str, str]]):
         try:
             require_source(uri)
         except SourceError as error:
-            raise Refused.of(error) from None
+            raise refusal(error) from None
         return name, uri
 
 
