@@ -21,7 +21,7 @@ from kafka_segments.engine.frames.local_rows import arrow_schema, local_rows
 from kafka_segments.engine.limits import MOST, Load, Work
 from kafka_segments.engine.sources import list as listing
 from kafka_segments.engine.sources.broker_identity import with_broker
-from kafka_segments.engine.tables import table_engines
+from kafka_segments.engine.tables import small_tables
 from kafka_segments.engine.tables.catalog import (
     LOGS,
     OFFSET_INDEX,
@@ -354,7 +354,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     elif why == "another column":
         monkeypatch.setattr(planning, "_READ_OF_KNOWN", ("checked", "of_a_later_version"))
     elif why == "many known":
-        monkeypatch.setattr(table_engines, "MOST_UNCHANGED", 1)
+        monkeypatch.setattr(small_tables, "MOST_UNCHANGED", 1)
     elif why == "a store":
         monkeypatch.setattr(planning, "store_of", lambda _: store_of("s3://bucket/logs"))
     else:

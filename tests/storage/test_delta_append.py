@@ -12,7 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.files.storage import delta_append
 from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS, append_files, append_rows
-from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
+from kafka_segments.files.storage.delta_commit import publish_commit
+from kafka_segments.files.storage.delta_metadata import TableMetadata, read_metadata
 from kafka_segments.files.storage.durable_files import TEMPORARY
 
 MEASURED = {"delta.dataSkippingStatsColumns": "id,name,none,long"}

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables import upgrades
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.files.storage import delta_metadata
+from kafka_segments.files.storage import delta_commit
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.folder_lock import commit_lock
 
@@ -117,9 +117,9 @@ def test_our_own_commits_are_made_under_the_lock(
     def publish(target: Place, _: bytes) -> None:
         seen.append((target.path, _who_has(lock)))
 
-    monkeypatch.setattr(delta_metadata, "publish_once", publish)
+    monkeypatch.setattr(delta_commit, "publish_once", publish)
 
-    delta_metadata.publish_commit(str(tmp_path / "segments"), 7, [])
+    delta_commit.publish_commit(str(tmp_path / "segments"), 7, [])
 
     assert seen == [(str(tmp_path / "segments" / "_delta_log" / f"{7:020d}.json"), "a writer")]
 

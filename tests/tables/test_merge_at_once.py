@@ -26,17 +26,18 @@ from pyspark.sql.types import (
 
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.frames.local_rows import arrow_rows, arrow_schema
-from kafka_segments.engine.tables import small_tables as at_once
+from kafka_segments.engine.tables import arrow_tables as at_once
+from kafka_segments.engine.tables.arrow_tables import is_small, merge_small
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.small_tables import is_small, merge_small
 from kafka_segments.engine.tables.upgrades import with_new_columns
-from kafka_segments.files.storage import delta_append, delta_merge
+from kafka_segments.files.storage import delta_merge
 from kafka_segments.files.storage.delta_append import append_rows
+from kafka_segments.files.storage.delta_commit import publish_commit
 from kafka_segments.files.storage.delta_create import create_table
 from kafka_segments.files.storage.delta_metadata import (
+    TableMetadata,
     change_metadata,
-    publish_commit,
     read_metadata,
 )
 from support.spark.ready_builds import ReadyBuild
@@ -189,7 +190,7 @@ def test_what_it_does_not_know_is_left_to_delta(
         "constraint": {"delta.constraints.id": "id > 0"},
     }.get(why, {})
     if why == "constraint":
-        monkeypatch.setattr(delta_append, "_CONSTRAINT", "no such")  # while the rows are appended
+        monkeypatch.setattr(TableMetadata, "constraints", {})  # while the rows are appended
     uri = _made(tmp_path, properties)
     monkeypatch.undo()
     if why == "tenth":

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.engine.tables import delta, table_engines
-from kafka_segments.engine.tables import small_tables as at_once
+from kafka_segments.engine.tables import arrow_tables as at_once
+from kafka_segments.engine.tables import delta, small_tables, spark_tables
+from kafka_segments.engine.tables.arrow_tables import read_small
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
@@ -25,7 +26,6 @@ from kafka_segments.engine.tables.catalog import (
     Table,
 )
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.small_tables import read_small
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.engine.tables.views import table_names
 from kafka_segments.errors import BrokenTableError
@@ -108,7 +108,7 @@ def test_columns_are_read_here_up_to_so_many_rows(
     asked = ("path", "no_such", "base_offset")
     there = tables.read(SEGMENTS, asked)
     count = there.count()
-    monkeypatch.setattr(table_engines, "MOST_UNCHANGED", count)
+    monkeypatch.setattr(small_tables, "MOST_UNCHANGED", count)
 
     found = tables.columns_in_driver(SEGMENTS, asked)
 
@@ -126,7 +126,7 @@ def test_columns_are_read_here_up_to_so_many_rows(
 def test_columns_of_more_rows_are_left_to_delta(
     spark: SparkSession, broker_build: ReadyBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_engines, "MOST_UNCHANGED", 1)
+    monkeypatch.setattr(small_tables, "MOST_UNCHANGED", 1)
 
     found = Warehouse(spark, str(broker_build.warehouse)).columns_in_driver(SEGMENTS, ("path",))
 
@@ -152,9 +152,9 @@ def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
     with few_rows(spark):
         rows = tables.read(LOG_DIRS)  # as they are now
     for name in ("read_small", "append_small", "merge_small"):
-        monkeypatch.setattr(table_engines, name, _unexpected)
-    monkeypatch.setattr(delta, "create_table", _unexpected)
-    for module in (delta, table_engines):
+        monkeypatch.setattr(small_tables, name, _unexpected)
+    monkeypatch.setattr(spark_tables, "create_table", _unexpected)
+    for module in (delta, spark_tables):
         monkeypatch.setattr(module, "shares_folder", lambda *_: False)
 
     with few_rows(spark):

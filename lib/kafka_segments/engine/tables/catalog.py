@@ -4,6 +4,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.schemas import newest_versions, schema
+from kafka_segments.files.storage.delta_properties import (
+    CHANGE_FEED,
+    MEASURED_COLUMNS,
+    constraint_properties,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType  # who only asks for names does not wait for Spark
@@ -22,7 +27,7 @@ _ALSO_LOOKED_UP_BY = ("run_id", "largest_timestamp_ms")
 class Table(NamedTuple):
     """A table of the warehouse: its name, the version of its schema, and its key.
 
-    ``constraints`` are names and conditions that Delta holds every row to. With
+    ``constraints`` are names and conditions of CHECK constraints. With
     ``keeps_changes`` the table has a change data feed, which tells later which rows came and
     went.
     """
@@ -41,10 +46,10 @@ class Table(NamedTuple):
 
     def properties(self) -> dict[str, str]:
         """Return the table properties that a new table gets."""
-        checks = {f"delta.constraints.{name}": condition for name, condition in self.constraints}
-        feed = {"delta.enableChangeDataFeed": "true"} if self.keeps_changes else {}
+        checks = constraint_properties(dict(self.constraints))
+        feed = {CHANGE_FEED: "true"} if self.keeps_changes else {}
         # Delta measures 32 columns of each file by itself, which costs more than writing few rows.
-        measured = {"delta.dataSkippingStatsColumns": ",".join(self._looked_up_by())}
+        measured = {MEASURED_COLUMNS: ",".join(self._looked_up_by())}
         return {SCHEMA_VERSION: str(self.version), **_READABLE_BY_ALL, **measured, **checks, **feed}
 
     def _looked_up_by(self) -> list[str]:
@@ -129,7 +134,7 @@ REMOTE_SEGMENTS = _newest("remote_segments", ("cluster", "topic", "partition", "
 
 
 def _history(name: str, *keys: str) -> Table:
-    """Return a table of what held from an offset of a cluster's metadata log until another."""
+    """Return a table of what was so from one offset of a cluster's metadata log to another."""
     ends = ("ends_after_it_begins", "until_offset IS NULL OR until_offset > from_offset")
     return _newest(name, ("cluster", *keys, "from_offset"), constraints=(ends,))
 

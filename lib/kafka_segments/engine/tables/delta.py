@@ -9,31 +9,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import has_few_rows
-from kafka_segments.engine.frames.local_rows import (
-    local_rows,
-)
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.catalog import (
-    BUILD_TABLES,
     QUARANTINED_SEGMENTS,
     SEGMENT_DATA,
     Table,
 )
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.missing import missing_table
-from kafka_segments.engine.tables.statements import create_statement, delta_table
-from kafka_segments.engine.tables.table_engines import SmallTables, SparkTables
-from kafka_segments.engine.tables.upgrades import bring_up_to_date, made_schema
+from kafka_segments.engine.tables.small_tables import SmallTables
+from kafka_segments.engine.tables.spark_tables import SparkTables
+from kafka_segments.engine.tables.upgrades import bring_up_to_date
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_append import append_files
-from kafka_segments.files.storage.delta_create import create_table
 from kafka_segments.files.storage.delta_health import refuse_broken_log, version_if_there
 from kafka_segments.files.storage.delta_log import remove_log_without_commit
-from kafka_segments.files.storage.delta_rows import file_totals
-from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import creation_lock
-from kafka_segments.files.storage.stores import store_of
-from kafka_segments.files.storage.table_versions import forget_version, note_versions
+from kafka_segments.files.storage.table_versions import forget_version
 from kafka_segments.files.storage.uris import join_uri
 
 
@@ -44,7 +36,7 @@ class Warehouse:
         self.spark = spark
         self.root = root
         self._by_spark = SparkTables(spark, root)
-        self._made: set[str] = set()  # tables that are known to exist: none goes away meanwhile
+        self._made: set[str] = set()  # tables that exist: none goes away meanwhile
 
     def uri(self, table: Table) -> str:
         """Return the URI of a table's folder, as Spark reads it."""
@@ -78,7 +70,7 @@ class Warehouse:
         """Return the rows of a table: the named columns that it has, or all of its own.
 
         Columns that somebody else added are not among these. Where a verb works on few rows, those
-        of a small table are read at once. Each step of a query costs time for each column there is.
+        of a small table are read now. Each step of a query costs time for each column there is.
 
         Raises:
             UsageError: the table does not exist.
@@ -94,7 +86,7 @@ class Warehouse:
 
         The driver reads them where a verb works on few rows, and has to find these among
         ``MOST_UNCHANGED`` at most. Columns that the table lacks are left out.
-        ``beside_files``: the rows are held against files, which executors may see otherwise.
+        ``beside_files``: the rows are compared with files, which executors may see otherwise.
         """
         return self._tables.columns_in_driver(table, columns, beside_files=beside_files)
 
@@ -126,26 +118,10 @@ class Warehouse:
                 if self.version(table) is None:
                     remove_log_without_commit(join_uri(self.root, table.name))
                     forget_version(join_uri(self.root, table.name))  # of one that was moved away
-                    self._make(table)
+                    self._by_spark.make(table)
                     return
         by_spark = self.uri(table)
         bring_up_to_date(self.spark, self.root, table, by_spark=by_spark, is_written=is_written)
-
-    def _make(self, table: Table) -> None:
-        """Make a table; on this machine as Delta would and without it."""
-        if self._is_here():
-            create_table(
-                join_uri(self.root, table.name),
-                schema=made_schema(table.schema).json(),
-                properties=table.properties(),
-                clustered_by=table.clustered_by,
-            )
-            return
-        self.spark.sql(create_statement(table, self.uri(table)))
-
-    def _is_here(self) -> bool:
-        """Tell whether the tables lie on a disk of this machine, on which Spark sees them too."""
-        return store_of(self.root).is_local and shares_folder(self.spark, self.root)
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows in one commit; other columns than the table's are left out."""
@@ -192,11 +168,9 @@ class Warehouse:
         False: ``fill`` is to do it. If the commit of another run came first, that takes the rows of
         these files away again.
         """
-        if not self._is_here() or self.version(table) != 0:
+        if self.version(table) != 0:
             return False
-        uri, paths = join_uri(self.root, table.name), [place(file).path for file in files]
-        is_done = append_files(uri, paths, constraints=dict(table.constraints))
-        return is_done and self.version(table) in (0, 1)
+        return self._by_spark.append_files(table, files) and self.version(table) in (0, 1)
 
     def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""
@@ -227,22 +201,13 @@ class Warehouse:
             self.merge(table, rows)
 
     def file_totals(self, table: Table) -> tuple[int, int]:
-        """Return the number of files of a table, and their bytes; its log tells, or Spark."""
-        found = file_totals(join_uri(self.root, table.name))
-        if found is not None:
-            return found
-        detail = self.spark.sql(f"DESCRIBE DETAIL {delta_table(self.uri(table))}")
-        files, size_bytes = detail.select("numFiles", "sizeInBytes").collect()[0]
-        return files, size_bytes
+        """Return the number of files of a table, and their bytes."""
+        return self._by_spark.file_totals(table)
 
     def optimize(self, table: Table) -> None:
         """Join the small files of a table."""
-        statement = f"OPTIMIZE {delta_table(self.uri(table))}"
-        self._by_spark.retried(table, lambda: self.spark.sql(statement))
-        if table in BUILD_TABLES and self._by_spark.sees_logs():
-            note_versions(self.root, (table.name,))
+        self._by_spark.optimize(table)
 
     def vacuum(self, table: Table, *, hours: int) -> None:
         """Remove the files that no version of the last hours needs."""
-        with self._by_spark.alone(table):
-            self.spark.sql(f"VACUUM {delta_table(self.uri(table))} RETAIN {hours} HOURS")
+        self._by_spark.vacuum(table, hours=hours)

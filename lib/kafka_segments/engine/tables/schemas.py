@@ -15,9 +15,13 @@ _FILE = re.compile(r"([a-z_]+)\.v([0-9]+)\.json")
 @cache
 def schema(name: str) -> "StructType":
     """Return a published schema, e.g. ``schema("segments.v2")``."""
+    return parsed(files("kafka_segments").joinpath("schemas", f"{name}.json").read_text("utf-8"))
+
+
+def parsed(text: str) -> "StructType":
+    """Return a schema that is written as JSON, as in the log of a table."""
     from pyspark.sql.types import StructType  # noqa: PLC0415  names are asked for without Spark
 
-    text = files("kafka_segments").joinpath("schemas", f"{name}.json").read_text("utf-8")
     return StructType.fromJson(json.loads(text))
 
 

@@ -1,196 +1,113 @@
-"""Small tables on local disks: read, appended to and merged into by Arrow, without Spark.
+"""The tables of a warehouse as a verb on few rows has them: Arrow reads and writes small ones."""
 
-Delta plans a read or a write of few rows for longer than either takes.
-"""
-
-import json
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.local_rows import arrow_schema, frame_of_rows
-from kafka_segments.engine.limits import (
-    COLUMNS_BYTES,
-    MOST_ROWS,
-    SMALL_ROWS_BYTES,
-    SMALL_TABLE_BYTES,
-    SMALL_TABLE_FILES,
+from kafka_segments.engine.choose import can_work_in_driver
+from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.limits import MOST_UNCHANGED
+from kafka_segments.engine.tables.arrow_tables import (
+    append_small,
+    is_small,
+    merge_small,
+    read_columns,
+    read_small,
 )
-from kafka_segments.files.storage.delta_append import append_rows
-from kafka_segments.files.storage.delta_merge import FEED, commit_merge, is_set, mergeable_table
-from kafka_segments.files.storage.delta_metadata import read_metadata
-from kafka_segments.files.storage.delta_rows import SmallTable, file_totals, read_small_files
-from kafka_segments.files.storage.merged_rows import merge_rows
-from kafka_segments.files.storage.stores import store_of
+from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.spark_tables import SparkTables, without_columns_of_others
+from kafka_segments.files.storage.uris import join_uri
 
-_NONE: Mapping[str, str] = MappingProxyType({})
-_MOST_TRIES = 5
+_MEETS = "_meets_constraints"
 
 
-def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
-    """Return the rows of the last version of a small table on this machine, as Delta gives them.
+class SmallTables(SparkTables):
+    """The tables of a verb that works on few rows: Arrow reads and writes those that are small.
 
-    The rows are a copy: later writes do not show in it. Where ``columns`` are named the
-    rows have those of them that the table has, without their comments.
-    None: the table is not small or lies in a store, or only Delta can tell what it holds.
+    Delta does what Arrow leaves to it.
     """
-    found = _read_small(uri, columns)
-    if found is None:
-        return None
-    schema = _schema_of(found, columns)
-    rows = _joined(found, arrow_schema(schema))
-    if rows is None or rows.nbytes > SMALL_ROWS_BYTES:
-        return None
-    return frame_of_rows(spark, rows, schema)
 
+    def read(self, table: Table, columns: Sequence[str]) -> DataFrame:
+        """Return the rows of a table, those of a small one as they are now."""
+        few = read_small(self._spark, join_uri(self._root, table.name), columns)
+        if few is None:
+            return super().read(table, columns)
+        return few if columns else without_columns_of_others(table, few)
 
-def read_columns(
-    uri: str, columns: Sequence[str], *, most_rows: int
-) -> tuple[pa.Table, StructType] | None:
-    """Return those of some columns that a table on this machine has, however large its rows are.
+    def columns_in_driver(
+        self, table: Table, columns: Sequence[str], *, beside_files: bool
+    ) -> tuple[pa.Table, StructType] | None:
+        """Return columns of ``MOST_UNCHANGED`` rows at most."""
+        if beside_files and not can_work_in_driver(self._spark):
+            return None
+        return read_columns(join_uri(self._root, table.name), columns, most_rows=MOST_UNCHANGED)
 
-    None: the table has more rows or lies in a store, or only Delta can tell what it holds.
-    """
-    if not store_of(uri).is_local:
-        return None
-    found = read_small_files(
-        uri, columns, most_bytes=COLUMNS_BYTES, most_files=most_rows, most_rows=most_rows
-    )
-    if found is None:
-        return None
-    schema = _schema_of(found, columns)
-    rows = _joined(found, arrow_schema(schema))
-    return None if rows is None else (rows, schema)
+    def append(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Append few rows; return the table's columns of them, as they were computed."""
+        if rows_in_driver(rows) is None:
+            rows = rows.select(*table.schema.fieldNames())
+        few, met = _collected_and_met(table, rows)
+        found, uri = rows_in_driver(few), join_uri(self._root, table.name)
+        if append_small(uri, found, constraints=met):
+            self._note(table)
+        else:
+            super().append(table, few)
+        return few
 
+    def is_known_without(self, table: Table, where: str) -> bool:
+        """Tell whether a small table has no row that meets ``where``."""
+        rows = self.read(table, ())
+        return rows_in_driver(rows) is not None and rows.where(where).isEmpty()
 
-def _schema_of(table: SmallTable, columns: Sequence[str]) -> StructType:
-    """Return the schema of what was read: of all columns, or of some without their comments."""
-    schema = StructType.fromJson(json.loads(table.schema))
-    if not columns:
-        return schema
-    fields = {field.name: field for field in schema}
-    asked = (fields[name] for name in columns if name in fields)
-    return StructType([StructField(of.name, of.dataType, of.nullable) for of in asked])
+    def merge(
+        self, table: Table, rows: DataFrame, *, only_in: str | None, deleted: str | None
+    ) -> None:
+        """Merge few rows into a table that is small, as one of Delta's commits would."""
+        if is_small(join_uri(self._root, table.name)):
+            rows, is_done = self._merge_few(table, rows, deleted)
+            if is_done:
+                return
+        super().merge(table, rows, only_in=only_in, deleted=deleted)
 
-
-def is_small(uri: str) -> bool:
-    """Tell whether a table on this machine has few bytes in few files, by its log."""
-    found = file_totals(uri, most_log_bytes=SMALL_TABLE_BYTES) if store_of(uri).is_local else None
-    return found is not None and found[0] <= SMALL_TABLE_FILES and found[1] <= SMALL_TABLE_BYTES
-
-
-def append_small(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
-    """Append few rows to a table on this machine by one file; they may have more columns.
-
-    ``constraints``: those that all rows are known to meet, conditions by name.
-
-    False: nothing is written, and Delta is to do it or to say why not.
-    """
-    if not store_of(uri).is_local:
-        return False
-    found = read_metadata(uri)
-    if found is None:
-        return False
-    schema = arrow_schema(StructType.fromJson(json.loads(found.schema)))
-    try:
-        return append_rows(uri, rows.select(schema.names).cast(schema), constraints=constraints)
-    except (pa.ArrowException, KeyError, ValueError):  # another type, or null where none may be
-        return False
-
-
-def merge_small(
-    uri: str,
-    rows: pa.Table,
-    *,
-    keys: Sequence[str],
-    deleted: str | None = None,
-    constraints: Mapping[str, str] = _NONE,
-) -> bool:
-    """Merge few rows into a small table on this machine, as ``merge_statement`` says, at once.
-
-    ``constraints``: those that all rows are known to meet, conditions by name. They may have more
-    columns than the table. Where the table has no change data feed, rows that are there as they
-    are make no commit.
-
-    False: nothing is written, and Delta is to do it or to say why not.
-    """
-    if not len(rows):
+    def may_have(self, rows: DataFrame) -> bool:
+        """Tell whether there may be rows to merge; to ask costs as much as to merge few."""
         return True
-    for _ in range(_MOST_TRIES):
-        read = _read_small(uri)
-        try:
-            if read is None or not _merge_into(uri, read, rows, keys, deleted, constraints):
-                return False
-        except FileExistsError:  # another run was first: the table is another one now
-            continue
-        except (pa.ArrowException, KeyError, ValueError):  # as of ``append_small``
-            return False
-        return True
-    return False
+
+    def _merge_few(
+        self, table: Table, rows: DataFrame, deleted: str | None
+    ) -> tuple[DataFrame, bool]:
+        """Merge few rows; return them as they were computed, and whether it is done."""
+        if rows_in_driver(rows) is None:
+            named = [] if deleted is None else [deleted]
+            rows = rows.select(*table.schema.fieldNames(), *named)
+        few, met = _collected_and_met(table, rows)
+        found, uri = rows_in_driver(few), join_uri(self._root, table.name)
+        is_done = merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
+        if is_done:
+            self._note(table)
+        return few, is_done
 
 
-def _merge_into(
-    uri: str,
-    read: SmallTable,
-    rows: pa.Table,
-    keys: Sequence[str],
-    deleted: str | None,
-    constraints: Mapping[str, str],
-) -> bool:
-    """Merge rows into what was read of a table; the errors are those of ``commit_merge``."""
-    if not read.is_plain:
-        return False
-    table = mergeable_table(uri, constraints, version=read.version)
-    schema = arrow_schema(StructType.fromJson(json.loads(read.schema)))
-    if table is None or not all(_is_exact(schema.field(key).type) for key in keys):
-        return False
-    merged = merge_rows(
-        [_with_schema(file, schema) for file in read.files],
-        rows.select(schema.names).cast(schema),
-        keys=keys,
-        is_gone=None if deleted is None else rows[deleted],
-        keeps_same=not is_set(table, FEED),
-    )
-    if merged is None:
-        return False
-    commit_merge(uri, table, read, merged, keys=keys)
-    return True
+def _collected_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, str]]:
+    """Collect few rows; return them, and the CHECK constraints that they meet, by name.
 
-
-def _is_exact(kind: pa.DataType) -> bool:
-    """Tell whether Arrow and Spark call the same values of a type equal."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
-
-
-def _read_small(uri: str, columns: Sequence[str] = ()) -> SmallTable | None:
-    if not store_of(uri).is_local:
-        return None
-    return read_small_files(
-        uri,
-        columns,
-        most_bytes=SMALL_TABLE_BYTES,
-        most_files=SMALL_TABLE_FILES,
-        most_rows=MOST_ROWS,
-    )
-
-
-def _joined(table: SmallTable, schema: pa.Schema) -> pa.Table | None:
-    """Join the rows of a table's files; a column that a file does not have is null."""
-    try:
-        files = [_with_schema(file, schema) for file in table.files]
-    except pa.ArrowException:
-        return None
-    return pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
-
-
-def _with_schema(file: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [
-        file[field.name].cast(field.type)
-        if field.name in file.column_names
-        else pa.nulls(len(file), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
+    These are all constraints of the table, or no constraint. Where the rows are still to be
+    computed, one query computes both.
+    """
+    holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
+    hold_all = reduce(and_, holds, F.lit(True))
+    if rows_in_driver(rows) is not None:
+        is_met = not table.constraints or rows.where(~hold_all).isEmpty()
+        return rows, dict(table.constraints) if is_met else {}
+    # Another thread may have met a large table by now: these rows are few all the same.
+    found, kind = computed_rows(rows.withColumn(_MEETS, hold_all))
+    columns = StructType(kind.fields[:-1])
+    few = frame_of_rows(rows.sparkSession, found.drop_columns([_MEETS]), columns)
+    is_met = pc.all(found[_MEETS], min_count=0).as_py()
+    return few, dict(table.constraints) if is_met else {}

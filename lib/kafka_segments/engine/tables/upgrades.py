@@ -1,6 +1,5 @@
 """Tables of an older version: read as if they were up to date, and brought up to date in place."""
 
-import json
 import logging
 from collections.abc import Mapping
 
@@ -10,9 +9,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from kafka_segments.engine.tables.catalog import SCHEMA_VERSION, Table
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.schemas import parsed
 from kafka_segments.engine.tables.statements import delta_table
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.delta_metadata import change_metadata, read_metadata
+from kafka_segments.files.storage.delta_properties import constraints_among
 from kafka_segments.files.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.files.storage.uris import join_uri
 
@@ -115,7 +116,7 @@ def bring_up_to_date(
                 " Move it away and run `kafka-segments build --full`"
             )
         is_newer = _is_newer(found.properties, table)
-        after = upgraded(_parsed(found.schema), table.schema, uri=uri, is_newer=is_newer)
+        after = upgraded(parsed(found.schema), table.schema, uri=uri, is_newer=is_newer)
         if after is not None:
             version = {SCHEMA_VERSION: str(table.version)}
             change_metadata(uri, found, schema=after.json(), properties=version)
@@ -126,7 +127,7 @@ def _described(spark: SparkSession, uri: str, by_spark: str) -> tuple[StructType
     """Return a table's schema and properties, by its log or, where that does not tell, by Delta."""
     found = read_metadata(uri)
     if found is not None:
-        return _parsed(found.schema), found.properties
+        return parsed(found.schema), found.properties
     rows = spark.sql(f"SHOW TBLPROPERTIES {delta_table(by_spark)}").collect()
     there = spark.read.format("delta").load(by_spark).schema
     return there, {row["key"]: row["value"] for row in rows}
@@ -138,10 +139,6 @@ def _is_newer(properties: Mapping[str, str], table: Table) -> bool:
     return version.isdecimal() and int(version) > table.version
 
 
-def _parsed(schema: str) -> StructType:
-    return StructType.fromJson(json.loads(schema))
-
-
 def _renew_constraints(
     spark: SparkSession, uri: str, by_spark: str, table: Table, properties: Mapping[str, str]
 ) -> None:
@@ -149,8 +146,9 @@ def _renew_constraints(
 
     Constraints that the table does not have are not added. ``properties`` are those of the table.
     """
+    there = constraints_among(properties)
     for constraint, condition in table.constraints:
-        if properties.get(f"delta.constraints.{constraint}") in (condition, None):
+        if there.get(constraint, condition) == condition:
             continue
         _LOG.info("%s: constraint %s is renewed", uri, constraint)
         alter = f"ALTER TABLE {delta_table(by_spark)}"

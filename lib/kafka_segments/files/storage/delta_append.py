@@ -1,8 +1,5 @@
 """Append rows, or files of rows, to a plain Delta table on this machine, without Spark.
 
-The library deltalake, which reads the log, writes none: it waits for no disk (1.6.6 only renames
-and links what it wrote), and a commit could have 0 bytes after a loss of power.
-
 Source: delta-io/delta PROTOCOL.md, Add File, Writer Version Requirements, Per-file Statistics.
 """
 
@@ -21,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit, read_metadata
+from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
+from kafka_segments.files.storage.delta_metadata import KEPT_FEATURES, TableMetadata, read_metadata
+from kafka_segments.files.storage.delta_properties import MEASURED_COLUMNS
 from kafka_segments.files.storage.durable_files import sync_folder, write_durably
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.hadoop_checksums import checksums_beside, write_checksums
@@ -29,14 +28,7 @@ from kafka_segments.files.storage.hadoop_checksums import checksums_beside, writ
 _MOST_TRIES = 20
 _CHECKPOINT_EVERY = 10  # Delta writes one after its own commits with such a version
 _LAST_WITHOUT_FEATURES = 3
-# An append keeps what these features ask for: by itself, or by what is checked below.
-_FEATURES = {
-    *("appendOnly", "invariants", "changeDataFeed", "checkConstraints"),
-    *("clustering", "domainMetadata"),  # statistics of the columns clustered by: of all its keys
-}
-_CONSTRAINT = "delta.constraints."
 _OF_A_COLUMN = '"delta.'  # invariants, generated values, identities: in a column's metadata
-_MEASURED = "delta.dataSkippingStatsColumns"
 MEETS_CONSTRAINTS = b"kafkaSegments.meetsConstraints"
 """A key in the footer of a file, whose writer made sure that its rows meet those of their table."""
 # Delta cuts longer texts off in its statistics.
@@ -48,7 +40,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 def append_rows(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _NONE) -> bool:
     """Append few rows by one file and one commit; ``rows`` has the table's columns and types.
 
-    ``constraints``: those that all rows are known to meet, conditions by name.
+    ``constraints``: CHECK constraints that all rows meet, conditions by name.
 
     False: nothing is written, Delta is to do it. The table has something else that is asked of a
     writer's rows, or the commit is one after which Delta writes a checkpoint.
@@ -137,19 +129,13 @@ def writable_table(uri: str, constraints: Mapping[str, str]) -> TableMetadata | 
 
 def _is_plain(table: TableMetadata, constraints: Mapping[str, str]) -> bool:
     """Tell whether any row that meets the constraints may be appended as it is."""
-    met = {f"{_CONSTRAINT}{name}": condition for name, condition in constraints.items()}
-    protocol = table.protocol
-    features = {*(protocol.get("writerFeatures") or ()), *(protocol.get("readerFeatures") or ())}
+    protocol, features = table.protocol, table.features
     return (
         protocol["minReaderVersion"] == 1
         and (bool(features) or protocol["minWriterVersion"] <= _LAST_WITHOUT_FEATURES)
-        and features <= _FEATURES
+        and features <= KEPT_FEATURES
         and not table.metadata.get("partitionColumns")
-        and all(
-            met.get(key) == condition
-            for key, condition in table.properties.items()
-            if key.startswith(_CONSTRAINT)
-        )
+        and table.constraints.items() <= constraints.items()
         and _OF_A_COLUMN not in table.schema
     )
 
@@ -185,7 +171,7 @@ def _add(name: str, size_bytes: int, stats: Mapping[str, Any]) -> dict[str, Any]
 
 def _measured(table: TableMetadata) -> list[str]:
     """Return the columns by which files are passed over; what is not measured passes none over."""
-    return table.properties.get(_MEASURED, "").split(",")
+    return table.properties.get(MEASURED_COLUMNS, "").split(",")
 
 
 def _statistics(rows: pa.Table, columns: Iterable[str]) -> dict[str, Any]:
@@ -243,25 +229,14 @@ def _not_less(text: str) -> str:
 
 def _commit(uri: str, before: TableMetadata, adds: Sequence[Mapping[str, Any]]) -> bool:
     """Commit files as the next version; False: the table has become another one meanwhile."""
-    known = before
+    latest = before
     for _ in range(_MOST_TRIES):
-        commit = {
-            "timestamp": time.time_ns() // 1_000_000,
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Append"},
-            "readVersion": known.version,
-            "isolationLevel": "Serializable",
-            "isBlindAppend": True,
-            "operationMetrics": {},
-            "engineInfo": "kafka-segments",
-        }
-        lines: list[Mapping[str, Any]] = [{"commitInfo": commit}]
-        lines += [{"add": add} for add in adds]
+        said = commit_info("WRITE", {"mode": "Append"}, read_version=latest.version, is_blind=True)
         with suppress(FileExistsError):  # another run was first: rows are appended after its own
-            publish_commit(uri, known.version + 1, lines)
+            publish_commit(uri, latest.version + 1, [said, *({"add": add} for add in adds)])
             return True
         now = read_metadata(uri)
         if now is None or now[1:] != before[1:]:
             return False
-        known = now
+        latest = now
     return False

@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka_segments.files.storage.delta_metadata import publish_commit
-from kafka_segments.files.storage.files import place
-from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
+from kafka_segments.files.storage.delta_log import log_of
+from kafka_segments.files.storage.delta_properties import CHANGE_FEED, constraints_among, is_set
 
-_CONSTRAINT = "delta.constraints."
-_FEED = "delta.enableChangeDataFeed"
 _OF_VERSION_2 = ("appendOnly", "invariants")
 
 
@@ -33,23 +31,22 @@ def create_table(
         properties: the properties of the table, its constraints among them.
         clustered_by: the columns by which files are clustered.
     """
-    now_ms = time.time_ns() // 1_000_000
     metadata = {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema,
         "partitionColumns": [],
         "configuration": dict(properties),
-        "createdTime": now_ms,
+        "createdTime": time.time_ns() // 1_000_000,
     }
     lines = [
-        {"commitInfo": _commit_info(properties, clustered_by, now_ms)},
+        _commit_info(properties, clustered_by),
         {"metaData": metadata},
         {"protocol": _protocol(properties, is_clustered=bool(clustered_by))},
     ]
     if clustered_by:
         lines.append({"domainMetadata": _clustering(clustered_by)})
-    Path(place(join_uri(uri, "_delta_log")).path).mkdir(parents=True, exist_ok=True)
+    Path(log_of(uri).path).mkdir(parents=True, exist_ok=True)
     try:
         publish_commit(uri, 0, lines)
     except FileExistsError:
@@ -57,9 +54,7 @@ def create_table(
     return True
 
 
-def _commit_info(
-    properties: Mapping[str, str], clustered_by: Sequence[str], now_ms: int
-) -> dict[str, Any]:
+def _commit_info(properties: Mapping[str, str], clustered_by: Sequence[str]) -> dict[str, Any]:
     asked = {
         "partitionBy": "[]",
         "clusterBy": json.dumps(list(clustered_by)),
@@ -67,21 +62,13 @@ def _commit_info(
         "isManaged": "false",
         "properties": json.dumps(dict(properties)),
     }
-    return {
-        "timestamp": now_ms,
-        "operation": "CREATE TABLE",
-        "operationParameters": asked,
-        "isolationLevel": "Serializable",
-        "isBlindAppend": True,
-        "operationMetrics": {},
-        "engineInfo": "kafka-segments",
-    }
+    return commit_info("CREATE TABLE", asked, read_version=None, is_blind=True)
 
 
 def _protocol(properties: Mapping[str, str], *, is_clustered: bool) -> dict[str, Any]:
     """Return the least protocol with what the table needs, as Delta takes it."""
-    has_constraints = any(key.startswith(_CONSTRAINT) for key in properties)
-    has_feed = properties.get(_FEED) == "true"
+    has_constraints = bool(constraints_among(properties))
+    has_feed = is_set(properties, CHANGE_FEED)
     if not has_feed and not is_clustered:
         return {"minReaderVersion": 1, "minWriterVersion": 3 if has_constraints else 2}
     features = [

@@ -19,14 +19,14 @@ from kafka_segments.files.storage.delta_append import (
     write_parquet,
     write_rows,
 )
-from kafka_segments.files.storage.delta_metadata import TableMetadata, publish_commit
+from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
+from kafka_segments.files.storage.delta_metadata import TableMetadata
+from kafka_segments.files.storage.delta_properties import APPEND_ONLY, CHANGE_FEED, is_set
 from kafka_segments.files.storage.delta_rows import SmallTable
 from kafka_segments.files.storage.durable_files import sync_folder
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.merged_rows import Merged
 
-FEED = "delta.enableChangeDataFeed"
-_APPEND_ONLY = "delta.appendOnly"
 _CHANGES = "_change_data"
 _CHANGE_TYPE = "_change_type"
 
@@ -36,22 +36,17 @@ def mergeable_table(
 ) -> TableMetadata | None:
     """Return what the log of a table says in which rows may be replaced; None: Delta is to merge.
 
-    ``constraints`` are those that the new rows are known to meet.
+    ``constraints`` are those that the new rows meet, conditions by name.
 
     Raises:
         FileExistsError: ``version`` is no longer the last one.
     """
     found = writable_table(uri, constraints)
-    if found is None or is_set(found, _APPEND_ONLY):
+    if found is None or is_set(found.properties, APPEND_ONLY):
         return None
     if found.version != version:
         raise FileExistsError(uri)
     return found
-
-
-def is_set(table: TableMetadata, name: str) -> bool:
-    """Tell whether a property of a table is true."""
-    return table.properties.get(name, "").lower() == "true"
 
 
 def commit_merge(
@@ -60,7 +55,7 @@ def commit_merge(
     """Commit in one version what became of the rows that were read; nothing where none changed.
 
     The files whose rows changed are removed, one with all their rows is added. Where the table has
-    a change data feed, rows that were updated or deleted are told there.
+    a change data feed, it gets the rows that were updated or deleted.
 
     Raises:
         FileExistsError: another run committed first; the table is as that run left it.
@@ -72,16 +67,16 @@ def commit_merge(
     if len(merged.rows):
         written.append({"add": write_rows(uri, table, merged.rows)})
     # Readers of the feed take rows of added files for inserted ones where it has no files.
-    if is_set(table, FEED) and (len(merged.before) or len(merged.deleted)):
+    if is_set(table.properties, CHANGE_FEED) and (len(merged.before) or len(merged.deleted)):
         written.append({"cdc": _write_changes(uri, merged)})
     now_ms = time.time_ns() // 1_000_000
     removed = [
         {"remove": _remove(*read.added[number], len(read.files[number]), now_ms)}
         for number in merged.changed
     ]
-    lines = [{"commitInfo": _commit_info(table, merged, keys, now_ms)}, *written, *removed]
+    said = _commit_info(table, merged, keys)
     try:
-        publish_commit(uri, table.version + 1, lines)
+        publish_commit(uri, table.version + 1, [said, *written, *removed])
     except FileExistsError:
         # After another error the commit may be there: then the files stay.
         for action in written:
@@ -91,15 +86,16 @@ def commit_merge(
 
 
 def _write_changes(uri: str, merged: Merged) -> dict[str, Any]:
-    """Write what the feed tells of a merge, and wait for the disk; return its ``cdc`` action."""
-    told = {
+    """Write a merge's rows for the feed, and wait for the disk; return its ``cdc`` action."""
+    changes = {
         "update_preimage": merged.before,
         "update_postimage": merged.after,
         "delete": merged.deleted,
         "insert": merged.inserted,
     }
     rows = pa.concat_tables(
-        rows.append_column(_CHANGE_TYPE, pa.repeat(kind, len(rows))) for kind, rows in told.items()
+        rows.append_column(_CHANGE_TYPE, pa.repeat(kind, len(rows)))
+        for kind, rows in changes.items()
     )
     folder = Path(place(uri).child(_CHANGES).path)
     if not folder.is_dir():
@@ -127,9 +123,7 @@ def _remove(path: str, size_bytes: int, rows: int, now_ms: int) -> dict[str, Any
     }
 
 
-def _commit_info(
-    table: TableMetadata, merged: Merged, keys: Sequence[str], now_ms: int
-) -> dict[str, Any]:
+def _commit_info(table: TableMetadata, merged: Merged, keys: Sequence[str]) -> dict[str, Any]:
     condition = " AND ".join(f"(t.{key} = s.{key})" for key in keys)
     metrics = {
         "numTargetRowsUpdated": len(merged.before),
@@ -138,18 +132,11 @@ def _commit_info(
         "numTargetFilesAdded": int(len(merged.rows) > 0),
         "numTargetFilesRemoved": len(merged.changed),
     }
-    return {
-        "timestamp": now_ms,
-        "operation": "MERGE",
-        "operationParameters": {
-            "predicate": json.dumps([condition]),
-            "matchedPredicates": json.dumps([{"actionType": "update"}]),
-            "notMatchedPredicates": json.dumps([{"actionType": "insert"}]),
-            "notMatchedBySourcePredicates": "[]",
-        },
-        "readVersion": table.version,
-        "isolationLevel": "Serializable",
-        "isBlindAppend": False,
-        "operationMetrics": {name: str(number) for name, number in metrics.items()},
-        "engineInfo": "kafka-segments",
+    parameters = {
+        "predicate": json.dumps([condition]),
+        "matchedPredicates": json.dumps([{"actionType": "update"}]),
+        "notMatchedPredicates": json.dumps([{"actionType": "insert"}]),
+        "notMatchedBySourcePredicates": "[]",
     }
+    counts = {name: str(number) for name, number in metrics.items()}
+    return commit_info("MERGE", parameters, read_version=table.version, metrics=counts)

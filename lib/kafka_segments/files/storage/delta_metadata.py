@@ -1,29 +1,25 @@
 """A Delta table's metadata by its log, without Spark; and a commit that changes the metadata.
 
-Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution, Delta Log Entries.
+Source: delta-io/delta PROTOCOL.md, Change Metadata, Protocol Evolution.
 """
 
-import json
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from deltalake.table import ProtocolVersions
-from pyarrow import fs
 
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
+from kafka_segments.files.storage.delta_properties import constraints_among
 from kafka_segments.files.storage.delta_rows import open_table
-from kafka_segments.files.storage.durable_files import write_durably
-from kafka_segments.files.storage.files import Place, place
-from kafka_segments.files.storage.folder_lock import commit_lock
-from kafka_segments.files.storage.publishing import publish
-from kafka_segments.files.storage.uris import join_uri
 
-# A change of the metadata alone keeps what these ask of a writer.
-_KNOWN_FEATURES = {
+KEPT_FEATURES = {
     *("appendOnly", "invariants", "checkConstraints", "changeDataFeed"),
     *("clustering", "domainMetadata"),
-    # Of these a commit without data asks nothing.
+}
+"""Our commits keep what these ask of a writer, those that add rows too."""
+_KEPT_WITHOUT_ROWS = {
+    *KEPT_FEATURES,
     *("deletionVectors", "rowTracking", "v2Checkpoint", "vacuumProtocolCheck"),
     *("allowColumnDefaults", "typeWidening"),
 }
@@ -46,6 +42,17 @@ class TableMetadata(NamedTuple):
     def properties(self) -> dict[str, str]:
         """The properties of the table; constraints are among them."""
         return dict(self.metadata.get("configuration") or ())
+
+    @property
+    def constraints(self) -> dict[str, str]:
+        """The CHECK constraints of the table: conditions by name."""
+        return constraints_among(self.properties)
+
+    @property
+    def features(self) -> set[str]:
+        """The features that the table names, for readers and for writers; early ones name none."""
+        of_both = (self.protocol.get(name) for name in ("writerFeatures", "readerFeatures"))
+        return {feature for features in of_both for feature in features or ()}
 
 
 def read_metadata(uri: str) -> TableMetadata | None:
@@ -100,24 +107,14 @@ def change_metadata(
         UsageError: the table has a feature of Delta's that this could not keep, or another writer
             has committed since ``before`` was read.
     """
-    _check_protocol(uri, before.protocol)
+    _check_protocol(uri, before)
     changed = before.metadata | {
         "schemaString": schema,
         "configuration": before.properties | dict(properties),
     }
-    commit = {
-        "timestamp": time.time_ns() // 1_000_000,
-        "operation": "UPDATE SCHEMA",
-        "operationParameters": {"schema": schema},
-        "readVersion": before.version,
-        "isolationLevel": "Serializable",
-        "isBlindAppend": False,
-        "operationMetrics": {},
-        "engineInfo": "kafka-segments",
-    }
-    lines = ({"commitInfo": commit}, {"metaData": changed})
+    said = commit_info("UPDATE SCHEMA", {"schema": schema}, read_version=before.version)
     try:
-        publish_commit(uri, before.version + 1, lines)
+        publish_commit(uri, before.version + 1, (said, {"metaData": changed}))
     except FileExistsError:
         raise UsageError(
             f"{uri}: another run committed version {before.version + 1} while the table was brought"
@@ -125,44 +122,11 @@ def change_metadata(
         ) from None
 
 
-def _check_protocol(uri: str, protocol: Mapping[str, Any]) -> None:
-    features = {
-        *(protocol.get("writerFeatures") or ()),
-        *(protocol.get("readerFeatures") or ()),
-    }
-    if features - _KNOWN_FEATURES or (
-        not features and protocol["minWriterVersion"] > _LAST_WITHOUT_FEATURES
-    ):
-        named = ", ".join(sorted(features - _KNOWN_FEATURES)) or protocol["minWriterVersion"]
+def _check_protocol(uri: str, table: TableMetadata) -> None:
+    others, version = table.features - _KEPT_WITHOUT_ROWS, table.protocol["minWriterVersion"]
+    if others or (not table.features and version > _LAST_WITHOUT_FEATURES):
+        named = ", ".join(sorted(others)) or version
         raise UsageError(
             f"{uri} must be brought up to date, and has what this version cannot keep: Delta's"
             f" {named}. Move it away and run `kafka-segments build --full`"
         )
-
-
-def publish_commit(uri: str, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
-    """Write a commit of the table at a URI, an action a line; wait for commits of other runs.
-
-    Raises:
-        FileExistsError: another writer has made that version.
-    """
-    text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
-    file = place(join_uri(uri, "_delta_log", f"{version:020d}.json"))
-    with commit_lock(uri):
-        publish_once(file, text.encode("utf-8"))
-
-
-def publish_once(target: Place, data: bytes) -> None:
-    """Write a file that appears whole, and replaces none.
-
-    A store other than a local disk is asked before the file is written, as Delta's own writer does.
-
-    Raises:
-        FileExistsError: there is one of that name.
-    """
-    if target.store.is_local:
-        write_durably(target.path, data, replaces=False)
-        return
-    if target.filesystem.get_file_info(target.path).type != fs.FileType.NotFound:
-        raise FileExistsError(target.path)
-    publish(target, data)

@@ -1,41 +1,33 @@
-"""The tables of a warehouse by its two engines: Spark with Delta, and Arrow for small tables."""
+"""The tables of a warehouse by Spark with Delta, whatever their size and wherever they lie."""
 
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
-from operator import and_
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.choose import can_work_in_driver, expect_many_rows
-from kafka_segments.engine.frames.local_rows import (
-    computed_rows,
-    frame_of_rows,
-    rows_in_driver,
-    schema_if_cheap,
-)
-from kafka_segments.engine.limits import MOST_UNCHANGED
+from kafka_segments.engine.choose import expect_many_rows
+from kafka_segments.engine.frames.local_rows import schema_if_cheap
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
 from kafka_segments.engine.tables.others_rules import refuse_others_rules
 from kafka_segments.engine.tables.schemas import newest_versions
-from kafka_segments.engine.tables.small_tables import (
-    append_small,
-    is_small,
-    merge_small,
-    read_columns,
-    read_small,
+from kafka_segments.engine.tables.statements import (
+    create_statement,
+    delta_table,
+    merge_statement,
 )
-from kafka_segments.engine.tables.statements import merge_statement
+from kafka_segments.engine.tables.upgrades import made_schema
+from kafka_segments.files.storage.delta_append import append_files
+from kafka_segments.files.storage.delta_create import create_table
 from kafka_segments.files.storage.delta_health import refuse_broken_file
+from kafka_segments.files.storage.delta_rows import file_totals
+from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.stores import hadoop_uri, store_of
 from kafka_segments.files.storage.table_versions import note_versions
@@ -43,7 +35,6 @@ from kafka_segments.files.storage.uris import join_uri
 
 _LOG = logging.getLogger(__name__)
 _MOST_TRIES = 5
-_MEETS = "_meets_constraints"
 _CONFLICTS = (
     "ConcurrentAppendException",
     "ConcurrentDeleteReadException",
@@ -68,6 +59,18 @@ class SparkTables:
         """Return the URI of a table's folder, as Spark reads it."""
         return join_uri(self._hadoop_root, table.name)
 
+    def make(self, table: Table) -> None:
+        """Make a table that there is not; on this machine as Delta would, and without it."""
+        if not self._is_on_this_machine():
+            self._spark.sql(create_statement(table, self.uri(table)))
+            return
+        create_table(
+            join_uri(self._root, table.name),
+            schema=made_schema(table.schema).json(),
+            properties=table.properties(),
+            clustered_by=table.clustered_by,
+        )
+
     def read(self, table: Table, columns: Sequence[str]) -> DataFrame:
         """Return the rows of a table: the named columns that it has, or all of its own."""
         expect_many_rows(self._spark)
@@ -78,7 +81,7 @@ class SparkTables:
             raise
         if not columns:
             is_cheap = schema_if_cheap(rows) is not None
-            return _without_columns_of_others(table, rows) if is_cheap else rows
+            return without_columns_of_others(table, rows) if is_cheap else rows
         there = rows.columns
         return rows.select(*(name for name in columns if name in there))
 
@@ -92,10 +95,17 @@ class SparkTables:
         """Append rows in one commit; return them as they are kept; None: read them to know."""
         chosen = rows.select(*table.schema.fieldNames())
         writer = chosen.write.format("delta").mode("append")
-        with self.alone(table):
+        with self._alone(table):
             writer.save(self.uri(table))
         self._note(table)
         return None
+
+    def append_files(self, table: Table, files: Sequence[str]) -> bool:
+        """Make Parquet files of ours on this machine rows of a table; False: nothing was done."""
+        if not self._is_on_this_machine():
+            return False
+        uri, paths = join_uri(self._root, table.name), [place(file).path for file in files]
+        return append_files(uri, paths, constraints=dict(table.constraints))
 
     def is_known_without(self, table: Table, where: str) -> bool:
         """Tell whether a small table has no row that meets ``where``; of others it is not asked."""
@@ -105,7 +115,7 @@ class SparkTables:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""
         columns = table.schema.fieldNames()
         writer = rows.select(*columns).write.format("delta").mode("overwrite")
-        self.retried(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
+        self._retried(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
 
     def merge(
         self, table: Table, rows: DataFrame, *, only_in: str | None, deleted: str | None
@@ -117,7 +127,7 @@ class SparkTables:
         )
         rows.createTempView(source)
         try:
-            self.retried(table, lambda: self._spark.sql(statement))
+            self._retried(table, lambda: self._spark.sql(statement))
         finally:
             self._spark.catalog.dropTempView(source)
 
@@ -125,17 +135,42 @@ class SparkTables:
         """Tell whether there may be rows to merge; a query asks."""
         return not rows.isEmpty()
 
-    def _note(self, table: Table) -> None:
-        """Note the log of a table that was written; a build notes those of its own in the end."""
-        if table not in BUILD_TABLES and self.sees_logs():
+    def file_totals(self, table: Table) -> tuple[int, int]:
+        """Return the number of files of a table, and their bytes; its log tells, or Spark."""
+        found = file_totals(join_uri(self._root, table.name))
+        if found is not None:
+            return found
+        detail = self._spark.sql(f"DESCRIBE DETAIL {delta_table(self.uri(table))}")
+        files, size_bytes = detail.select("numFiles", "sizeInBytes").collect()[0]
+        return files, size_bytes
+
+    def optimize(self, table: Table) -> None:
+        """Join the small files of a table."""
+        statement = f"OPTIMIZE {delta_table(self.uri(table))}"
+        self._retried(table, lambda: self._spark.sql(statement))
+        if table in BUILD_TABLES and self._sees_logs():
             note_versions(self._root, (table.name,))
 
-    def sees_logs(self) -> bool:
+    def vacuum(self, table: Table, *, hours: int) -> None:
+        """Remove the files that no version of the last hours needs."""
+        with self._alone(table):
+            self._spark.sql(f"VACUUM {delta_table(self.uri(table))} RETAIN {hours} HOURS")
+
+    def _note(self, table: Table) -> None:
+        """Note the log of a table that was written; a build notes those of its own in the end."""
+        if table not in BUILD_TABLES and self._sees_logs():
+            note_versions(self._root, (table.name,))
+
+    def _sees_logs(self) -> bool:
         """Tell whether this process sees what Spark commits: not on a disk of another machine."""
         return not store_of(self._root).is_local or shares_folder(self._spark, self._root)
 
+    def _is_on_this_machine(self) -> bool:
+        """Tell whether the tables lie on a disk of this machine, on which Spark sees them too."""
+        return store_of(self._root).is_local and shares_folder(self._spark, self._root)
+
     @contextmanager
-    def alone(self, table: Table) -> Iterator[None]:
+    def _alone(self, table: Table) -> Iterator[None]:
         """Hold the lock under which Spark commits to a table: it would replace another commit.
 
         Raises:
@@ -149,11 +184,11 @@ class SparkTables:
                 refuse_others_rules(table, uri, error)
                 raise
 
-    def retried(self, table: Table, write: Callable[[], object]) -> None:
+    def _retried(self, table: Table, write: Callable[[], object]) -> None:
         """Write, and write again each time that another run committed in between."""
         for attempt in range(1, _MOST_TRIES + 1):
             try:
-                with self.alone(table):
+                with self._alone(table):
                     write()
             except (PySparkException, Py4JJavaError) as error:
                 if attempt == _MOST_TRIES or not _is_conflict(error):
@@ -164,97 +199,12 @@ class SparkTables:
                 return
 
 
-class SmallTables(SparkTables):
-    """The tables of a verb that works on few rows: Arrow reads and writes those that are small.
-
-    Delta does what Arrow leaves to it.
-    """
-
-    def read(self, table: Table, columns: Sequence[str]) -> DataFrame:
-        """Return the rows of a table, those of a small one as they are now."""
-        few = read_small(self._spark, join_uri(self._root, table.name), columns)
-        if few is None:
-            return super().read(table, columns)
-        return few if columns else _without_columns_of_others(table, few)
-
-    def columns_in_driver(
-        self, table: Table, columns: Sequence[str], *, beside_files: bool
-    ) -> tuple[pa.Table, StructType] | None:
-        """Return columns of ``MOST_UNCHANGED`` rows at most."""
-        if beside_files and not can_work_in_driver(self._spark):
-            return None
-        return read_columns(join_uri(self._root, table.name), columns, most_rows=MOST_UNCHANGED)
-
-    def append(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Append few rows; return the table's columns of them, as they were computed."""
-        if rows_in_driver(rows) is None:
-            rows = rows.select(*table.schema.fieldNames())
-        held, met = _held_and_met(table, rows)
-        found, uri = rows_in_driver(held), join_uri(self._root, table.name)
-        if append_small(uri, found, constraints=met):
-            self._note(table)
-        else:
-            super().append(table, held)
-        return held
-
-    def is_known_without(self, table: Table, where: str) -> bool:
-        """Tell whether a small table has no row that meets ``where``."""
-        rows = self.read(table, ())
-        return rows_in_driver(rows) is not None and rows.where(where).isEmpty()
-
-    def merge(
-        self, table: Table, rows: DataFrame, *, only_in: str | None, deleted: str | None
-    ) -> None:
-        """Merge few rows at once into a table that is small."""
-        if is_small(join_uri(self._root, table.name)):
-            rows, is_done = self._merge_few(table, rows, deleted)
-            if is_done:
-                return
-        super().merge(table, rows, only_in=only_in, deleted=deleted)
-
-    def may_have(self, rows: DataFrame) -> bool:
-        """Tell whether there may be rows to merge; to ask costs as much as to merge few."""
-        return True
-
-    def _merge_few(
-        self, table: Table, rows: DataFrame, deleted: str | None
-    ) -> tuple[DataFrame, bool]:
-        """Merge few rows at once; return them as they were computed, and whether it is done."""
-        if rows_in_driver(rows) is None:
-            named = [] if deleted is None else [deleted]
-            rows = rows.select(*table.schema.fieldNames(), *named)
-        held, met = _held_and_met(table, rows)
-        found, uri = rows_in_driver(held), join_uri(self._root, table.name)
-        is_done = merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
-        if is_done:
-            self._note(table)
-        return held, is_done
-
-
-def _without_columns_of_others(table: Table, rows: DataFrame) -> DataFrame:
+def without_columns_of_others(table: Table, rows: DataFrame) -> DataFrame:
+    """Leave out the columns that somebody else added to a table of ours."""
     if table.name not in newest_versions():  # somebody else's table
         return rows
     there, own = rows.columns, set(table.schema.fieldNames())
     return rows if own.issuperset(there) else rows.select(*(name for name in there if name in own))
-
-
-def _held_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[str, str]]:
-    """Collect few rows; return them, and the constraints that they are known to meet, by name.
-
-    These are all constraints of the table, or no constraint. Where the rows are still to be
-    computed, one query computes both.
-    """
-    holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
-    hold_all = reduce(and_, holds, F.lit(True))
-    if rows_in_driver(rows) is not None:
-        is_met = not table.constraints or rows.where(~hold_all).isEmpty()
-        return rows, dict(table.constraints) if is_met else {}
-    # Another thread may have met a large table by now: these rows are few all the same.
-    found, kind = computed_rows(rows.withColumn(_MEETS, hold_all))
-    columns = StructType(kind.fields[:-1])
-    held = frame_of_rows(rows.sparkSession, found.drop_columns([_MEETS]), columns)
-    is_met = pc.all(found[_MEETS], min_count=0).as_py()
-    return held, dict(table.constraints) if is_met else {}
 
 
 def _is_conflict(error: Exception) -> bool:
