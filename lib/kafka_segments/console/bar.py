@@ -230,17 +230,9 @@ def _jvm_errors_of(spark: "SparkSession | None") -> tuple[type[Exception], ...]:
 
 
 def _stages_of(spark: "SparkSession | None") -> "Callable[[], list[SparkStageInfo]]":
-    """Return what gives the stages that run."""
+    """Return what gives the stages that run; without a session there are none."""
     if spark is None:
         return list
-    from kafka_segments.engine.spark.connect import is_connect  # noqa: PLC0415
+    from kafka_segments.engine.spark.stages import stages_of  # noqa: PLC0415
 
-    if is_connect(spark):
-        return list
-    tracker = spark.sparkContext.statusTracker()
-
-    def stages() -> "list[SparkStageInfo]":
-        found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
-        return [stage for stage in found if stage is not None]
-
-    return stages
+    return stages_of(spark)
