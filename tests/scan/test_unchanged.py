@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -330,6 +331,10 @@ def test_where_nothing_has_changed_no_step_works_on_many_rows(
     assert len(rows_few(spark, str(lent.warehouse), RUNS)) == 2
 
 
+def _planner(warehouse: Warehouse, options: BuildOptions) -> planning._Planner:
+    return planning._Planner(warehouse, options, F.lit(None), ExitStack())
+
+
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "why", ["full", "another column", "many known", "a store", "most have changed"]
@@ -347,7 +352,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     monkeypatch.setattr(listing, "LISTED_IN_DRIVER", 1)
     here, warehouse = listing.list_in_driver(options.sources), Warehouse(spark, options.warehouse)
     assert here.left
-    assert planning._without_unchanged(here, warehouse, options) is not None
+    assert _planner(warehouse, options)._without_unchanged(here) is not None
 
     if why == "full":
         options = replace(options, full=True)
@@ -360,7 +365,7 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
     else:
         monkeypatch.setattr(driver_rows, "MOST_UNLIKE", 1)
 
-    assert planning._without_unchanged(here, warehouse, options) is None
+    assert _planner(warehouse, options)._without_unchanged(here) is None
 
 
 @pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.long)], ids=["little", "much"])
@@ -434,7 +439,7 @@ def test_after_changes_the_tables_are_those_of_a_build_that_leaves_nothing_out(
     asked = {"index_dir": str(lent.indexes)}
 
     left_out = build_few(spark, str(lent.logs), str(lent.warehouse), **asked)
-    monkeypatch.setattr(planning, "_without_unchanged", lambda *_: None)
+    monkeypatch.setattr(planning._Planner, "_without_unchanged", lambda *_: None)
     plainly = build_few(spark, str(lent.logs), str(tmp_path / "other"), **asked)
 
     assert _plain(left_out) == _plain(plainly)

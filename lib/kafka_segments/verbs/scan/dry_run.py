@@ -66,7 +66,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     if options.is_first_look:  # what it leaves alone depends on more than fingerprints
         return None
     started = time.monotonic()
-    known = _known(options)
+    known = _known(options.warehouse, options.sources)
     if known is None:
         return None
     walked = walk_folders(
@@ -145,9 +145,9 @@ def plan_in_driver(
     return Planned([row for _, row in found], to_scan, gone)
 
 
-def _known(options: BuildOptions) -> dict[Key, KnownSegment] | None:
+def _known(warehouse: str, sources: Sequence[str]) -> dict[Key, KnownSegment] | None:
     """Return by key the segments below the sources that earlier builds know."""
-    table = join_uri(options.warehouse, "segments")
+    table = join_uri(warehouse, "segments")
     if not last_version(table):
         return {}
     rows = read_small_table(table, _READ, most_bytes=_MOST_BYTES)
@@ -158,7 +158,7 @@ def _known(options: BuildOptions) -> dict[Key, KnownSegment] | None:
             row["path"], row["fingerprint"], row["vanished_at"] is not None
         )
         for row in rows
-        if any(lies_in(row["path"], source) for source in options.sources)
+        if any(lies_in(row["path"], source) for source in sources)
     }
 
 

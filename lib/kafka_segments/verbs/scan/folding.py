@@ -13,7 +13,6 @@ from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.verbs.scan.decide import folding as decide
 from kafka_segments.verbs.scan.folded_log import FoldOptions
-from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.planning import BuildWork
 from kafka_segments.verbs.scan.tasks_folding import SUMMARY, fold_logs
 
@@ -29,7 +28,7 @@ class FoldedLogs(NamedTuple):
 
 
 def fold_changed_logs(
-    scanned: DataFrame, work: BuildWork, options: BuildOptions, run_id: str, caches: ExitStack
+    scanned: DataFrame, work: BuildWork, options: FoldOptions, caches: ExitStack
 ) -> FoldedLogs | None:
     """Fold the logs in which something changed; None if there are none.
 
@@ -42,16 +41,7 @@ def fold_changed_logs(
         segments = segments.withColumn("log_start_offset", F.lit(0).cast("long"))
     else:
         segments = segments.transform(decide.with_log_start(_log_starts(work.listed)))
-    fold = FoldOptions(
-        mode=options.mode,
-        recovery=options.scan_recovery(),
-        sizes=options.sizes,
-        now_ms=options.now_ms,
-        expiration_ms=options.producer_id_expiration_ms,
-        sources=options.sources,
-        output=options.index_output(run_id),
-    )
-    verdicts = computed_once(segments.transform(fold_logs(fold)), caches)
+    verdicts = computed_once(segments.transform(fold_logs(options)), caches)
     counts = verdicts.agg(F.count("*"), F.count("log_damage")).first()
     segments_folded, withheld = counts or (0, 0)
     if not segments_folded:

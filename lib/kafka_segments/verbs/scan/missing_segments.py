@@ -1,6 +1,6 @@
 """Find segments that are missing between two others, in the logs below a build's sources."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,8 +17,7 @@ from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, told_gap
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
-from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_here
-from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_in_driver
 from kafka_segments.verbs.scan.planning import BuildWork
 
 _ASKED = (
@@ -52,7 +51,7 @@ _NOTHING_NOTED = _Noted({}, has_cleaner_offsets=False)
 
 
 def find_missing(
-    warehouse: Warehouse, options: BuildOptions, work: BuildWork
+    warehouse: Warehouse, sources: Sequence[str], work: BuildWork
 ) -> tuple[MissingSegment, ...]:
     """Return the gaps of all logs below the sources (``told_gap``)."""
     noted = {
@@ -63,7 +62,7 @@ def find_missing(
         for row in _log_dirs(work.listed)
     }
     found = warehouse.columns_in_driver(SEGMENTS, _ASKED)
-    pairs = _of_spark(warehouse, options) if found is None else _of_rows(found[0], options)
+    pairs = _of_spark(warehouse, sources) if found is None else _of_rows(found[0], sources)
     return tuple(_missing(pairs, noted))
 
 
@@ -72,11 +71,9 @@ def _log_dirs(listed: DataFrame) -> list[dict[str, Any]]:
     return as_dicts(log_dirs, ("log_dir", "meta", "offsets"))
 
 
-def _of_rows(rows: pa.Table, options: BuildOptions) -> Iterator[dict[str, Any]]:
+def _of_rows(rows: pa.Table, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the segments before a gap, each with the base offset of the one behind it."""
-    is_there = pc.and_(
-        pc.is_null(rows["vanished_at"]), lies_below_here(rows["path"], options.sources)
-    )
+    is_there = pc.and_(pc.is_null(rows["vanished_at"]), lies_below_in_driver(rows["path"], sources))
     rows = rows.filter(is_there)
     folders = pc.replace_substring_regex(rows["path"], r"/[^/]*$", "")
     rows = rows.append_column("_folder", folders)
@@ -90,13 +87,13 @@ def _of_rows(rows: pa.Table, options: BuildOptions) -> Iterator[dict[str, Any]]:
     yield from before.filter(is_gap).to_pylist()
 
 
-def _of_spark(warehouse: Warehouse, options: BuildOptions) -> Iterator[dict[str, Any]]:
+def _of_spark(warehouse: Warehouse, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the same of more rows than the driver reads."""
     folder = F.regexp_extract("path", "^(.*)/[^/]*$", 1)
     behind = Window.partitionBy("log_dir", folder).orderBy("base_offset")
     rows = (
         warehouse.read(SEGMENTS)
-        .where(F.col("vanished_at").isNull() & lies_below(F.col("path"), options.sources))
+        .where(F.col("vanished_at").isNull() & lies_below(F.col("path"), sources))
         .select(*_ASKED)
         .withColumn("next_base", F.lead("base_offset").over(behind))
         .where(F.col("next_base") > F.col("next_offset"))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.driver_rows import are_few, as_arrow
@@ -44,7 +44,7 @@ from kafka_segments.verbs.scan.decide.unchanged import (
     of_logs,
     without_unchanged,
 )
-from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_here
+from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_in_driver
 from kafka_segments.verbs.scan.options import BuildOptions
 
 _OF_SEGMENTS = (
@@ -65,7 +65,7 @@ class BuildWork(NamedTuple):
         planned: the segments of the listing with which something is to be done, as ``plan_scan``
             marks them.
         load: the segments to be read, and their bytes.
-        rescanned: how many of these are known.
+        rescanned: how many of these have a row in ``segments``.
         retouched: how many segments became or ceased to be the active one.
         vanished: the rows of ``segments`` that were not found again; None if there are none.
         vanished_count: how many these are.
@@ -108,7 +108,7 @@ def plan_build(
         SourceError: a source cannot be listed.
         VanishedError: below one more is gone than the options allow.
     """
-    work = _planned(warehouse, options, now=now, caches=caches)
+    work = _Planner(warehouse, options, now, caches).plan()
     if work.vanished is not None and work.known is not None:
         found = work.listed.where(F.col("kind") == kinds.SEGMENT)
         counted = decide.count_lost(work.known, work.vanished, found, options.sources)
@@ -117,134 +117,164 @@ def plan_build(
     return work
 
 
-def _planned(
-    warehouse: Warehouse, options: BuildOptions, *, now: Column, caches: ExitStack
-) -> BuildWork:
-    here = list_in_driver(
-        options.sources, follow_links=options.follow_links, finishes_swaps=options.finishes_swaps
-    )
-    unlike = _without_unchanged(here, warehouse, options)
-    if unlike is not None:
-        return _planned_of_few(unlike, warehouse, options, now=now, caches=caches)
-    listed, loads = list_rest(warehouse.spark, here, caches)
-    whole = _whole_load(loads, reads_all=not options.is_first_look)
-    expect(warehouse.spark, Work.BUILD, whole)
-    if kinds.UNLISTED in loads:
-        _refuse_missing_sources(listed)
-    listed = _identified(listed, options)
-    found = _segments_of(listed, warehouse.spark, options)
-    known = _known(warehouse, options)
-    empty = sources_without_segments(options.sources, here, listed)
-    if known is not None:
-        plan = _held_against(known, found, listed, options, caches=caches)
-        if decide.KNOWN in plan.counted:
-            work = plan.work(listed, loads, known, now=now)
-            return work._replace(empty_sources=empty)
-    return BuildWork(
-        listed=listed,
-        listed_loads=loads,
-        known=None,
-        planned=found.transform(_plan_scan(None, options)),
-        load=loads.get(kinds.SEGMENT, Load()),
-        empty_sources=empty,
-    )
-
-
 class _Unlike(NamedTuple):
     """A listing, its rows that differ from table ``segments``, and the table's rows for them."""
 
-    here: ListedInDriver
+    listing: ListedInDriver
     listed: pa.Table
     known: DataFrame
 
 
-def _without_unchanged(
-    here: ListedInDriver, warehouse: Warehouse, options: BuildOptions
-) -> _Unlike | None:
-    """Leave out the segments that are as they are known; None: Spark is to find them.
+class _Planner(NamedTuple):
+    """What the steps of ``plan_build`` share: its arguments."""
 
-    On a local disk the driver lists a larger tree than elsewhere, if the table has as many rows.
-    """
-    if options.full:
-        return None
-    asked = (*COMPARED, *_READ_OF_KNOWN)
-    found = warehouse.columns_in_driver(SEGMENTS, asked, beside_files=True)
-    if found is None or len(found[1]) < len(asked):
-        return None
-    rows, columns = found
-    is_below = lies_below_here(rows["path"], options.sources)
-    if not pc.all(is_below).as_py():
-        rows = rows.filter(is_below)
-    are_local = all(store_of(source).is_local for source in options.sources)
-    if here.left and are_local and len(rows) > len(here.rows):
-        more = 2 * len(rows) - len(here.rows)
-        here = list_on(here, most_rows=more)
-    if here.left:
-        return None
-    unlike = without_unchanged(
-        here.rows,
-        rows,
-        options=options.fingerprint_in_words,
-        needs_next=options.index_format.needs_next,
-        identity=Identity(options.cluster, options.broker_id),
-    )
-    if not unlike.same or not are_few(unlike.listed, unlike.known):
-        return None
-    known = frame_of_rows(warehouse.spark, unlike.known, columns)
-    return _Unlike(here, unlike.listed, known)
+    warehouse: Warehouse
+    options: BuildOptions
+    now: Column
+    caches: ExitStack
 
+    def plan(self) -> BuildWork:
+        """Return what a build has to do, however much has vanished."""
+        listing = list_in_driver(
+            self.options.sources,
+            follow_links=self.options.follow_links,
+            finishes_swaps=self.options.finishes_swaps,
+        )
+        unlike = self._without_unchanged(listing)
+        if unlike is not None:
+            return self._planned_of_few(unlike)
+        listed, loads = list_rest(self.warehouse.spark, listing, self.caches)
+        self._expect(loads)
+        if kinds.UNLISTED in loads:
+            _refuse_missing_sources(listed)
+        listed = self._identified(listed)
+        found = self._segments_of(listed)
+        known = self._rows_below() if self.warehouse.version(SEGMENTS) else None
+        empty = sources_without_segments(self.options.sources, listing, listed)
+        if known is not None:
+            plan = self._compared(known, found, listed)
+            if decide.KNOWN in plan.counted:
+                work = plan.work(listed, loads, known, now=self.now)
+                return work._replace(empty_sources=empty)
+        return BuildWork(
+            listed=listed,
+            listed_loads=loads,
+            known=None,
+            planned=found.transform(self._plan_scan(None)),
+            load=loads.get(kinds.SEGMENT, Load()),
+            empty_sources=empty,
+        )
 
-def _planned_of_few(
-    unlike: _Unlike,
-    warehouse: Warehouse,
-    options: BuildOptions,
-    *,
-    now: Column,
-    caches: ExitStack,
-) -> BuildWork:
-    """Plan a build of which all but few segments are as they are known.
+    def _without_unchanged(self, listing: ListedInDriver) -> _Unlike | None:
+        """Leave out the segments that are as ``segments`` has them; None: Spark is to find them.
 
-    Where nothing is to be done, the other segments are not looked at. Else Spark gets all segments
-    of the logs in which something has changed, and the whole rows of ``segments``.
-    """
-    loads = unlike.here.loads()
-    listed = _identified(listed_frame(warehouse.spark, unlike.listed), options)
-    if kinds.UNLISTED in loads:
-        _refuse_missing_sources(listed)
-    plan = _held_against(
-        unlike.known,
-        _segments_of(listed, warehouse.spark, options),
-        listed,
-        options,
-        caches=caches,
-    )
-    known = unlike.known
-    if not plan.is_needless:
-        plan = plan._replace(gone=collected_if_few(plan.gone))
-        changed = [as_arrow(plan.planned), as_arrow(plan.gone)]
-        listed_segments = loads.get(kinds.SEGMENT, Load())
-        to_read = {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)}
-        whole = _whole_load(loads | to_read, reads_all=not options.is_first_look)
-        expect(warehouse.spark, Work.BUILD, whole)
-        rows = of_logs(unlike.here.rows, changed)
-        listed = _identified(listed_frame(warehouse.spark, rows), options)
-        known = _rows_below(warehouse, options)
-    empty = sources_without_segments(options.sources, unlike.here, listed)
-    return plan.work(listed, loads, known, now=now)._replace(empty_sources=empty)
+        On a local disk the driver lists a larger tree than elsewhere, if the table has as many
+        rows.
+        """
+        options = self.options
+        if options.full:
+            return None
+        asked = (*COMPARED, *_READ_OF_KNOWN)
+        found = self.warehouse.columns_in_driver(SEGMENTS, asked, beside_files=True)
+        if found is None or len(found[1]) < len(asked):
+            return None
+        rows, columns = found
+        is_below = lies_below_in_driver(rows["path"], options.sources)
+        if not pc.all(is_below).as_py():
+            rows = rows.filter(is_below)
+        are_local = all(store_of(source).is_local for source in options.sources)
+        if listing.left and are_local and len(rows) > len(listing.rows):
+            more = 2 * len(rows) - len(listing.rows)
+            listing = list_on(listing, most_rows=more)
+        if listing.left:
+            return None
+        unlike = without_unchanged(
+            listing.rows,
+            rows,
+            options=options.fingerprint_in_words,
+            needs_next=options.index_format.needs_next,
+            identity=Identity(options.cluster, options.broker_id),
+        )
+        if not unlike.same or not are_few(unlike.listed, unlike.known):
+            return None
+        known = frame_of_rows(self.warehouse.spark, unlike.known, columns)
+        return _Unlike(listing, unlike.listed, known)
 
+    def _planned_of_few(self, unlike: _Unlike) -> BuildWork:
+        """Plan a build of which all but few segments are as ``segments`` has them.
 
-def _identified(listed: DataFrame, options: BuildOptions) -> DataFrame:
-    listed = in_one_task(listed)
-    identify = with_broker(listed, cluster=options.cluster, broker_id=options.broker_id)
-    return collected_if_few(listed.transform(identify))
+        Where nothing is to be done, the other segments are not looked at. Else Spark gets all
+        segments of the logs in which something has changed, and the whole rows of ``segments``.
+        """
+        loads = unlike.listing.loads()
+        listed = self._identified(listed_frame(self.warehouse.spark, unlike.listed))
+        if kinds.UNLISTED in loads:
+            _refuse_missing_sources(listed)
+        plan = self._compared(unlike.known, self._segments_of(listed), listed)
+        known = unlike.known
+        if not plan.is_needless:
+            plan = plan._replace(gone=collected_if_few(plan.gone))
+            changed = [as_arrow(plan.planned), as_arrow(plan.gone)]
+            listed_segments = loads.get(kinds.SEGMENT, Load())
+            self._expect(loads | {kinds.SEGMENT: listed_segments._replace(bytes=plan.load.bytes)})
+            rows = of_logs(unlike.listing.rows, changed)
+            listed = self._identified(listed_frame(self.warehouse.spark, rows))
+            known = self._rows_below()
+        empty = sources_without_segments(self.options.sources, unlike.listing, listed)
+        work = plan.work(listed, loads, known, now=self.now)
+        return work._replace(empty_sources=empty)
 
+    def _expect(self, loads: Mapping[str, Load]) -> None:
+        """Note how much there is to list, to read and to write."""
+        whole = _whole_load(loads, reads_all=not self.options.is_first_look)
+        expect(self.warehouse.spark, Work.BUILD, whole)
 
-def _segments_of(listed: DataFrame, spark: SparkSession, options: BuildOptions) -> DataFrame:
-    """Return the segments of a listing, with the index settings of their topics if these vary."""
-    found = listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
-    if options.sizes is None or not options.sizes.vary:
-        return found
-    return found.transform(with_topic_configs(spark, options.sizes.configs, SIZES))
+    def _identified(self, listed: DataFrame) -> DataFrame:
+        listed = in_one_task(listed)
+        identify = with_broker(
+            listed, cluster=self.options.cluster, broker_id=self.options.broker_id
+        )
+        return collected_if_few(listed.transform(identify))
+
+    def _segments_of(self, listed: DataFrame) -> DataFrame:
+        """Return the segments of a listing, with their topics' index settings if these vary."""
+        sizes = self.options.sizes
+        found = listed.where(F.col("kind") == kinds.SEGMENT).select(*SEGMENT_KEYS, *_OF_SEGMENTS)
+        if sizes is None or not sizes.vary:
+            return found
+        return found.transform(with_topic_configs(self.warehouse.spark, sizes.configs, SIZES))
+
+    def _compared(self, known: DataFrame, found: DataFrame, listed: DataFrame) -> "_Plan":
+        """Return what is new, changed or gone since the rows of ``segments``, ``known``."""
+        unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
+        planned = found.transform(self._plan_scan(known)).where(F.col("plan") != decide.SAME)
+        planned = persisted_if_many(planned, self.caches)
+        gone = persisted_if_many(known.transform(decide.gone(found, unseen)), self.caches)
+        counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
+        plan = _Plan(planned, gone, counted)
+        return plan if plan.is_needless else plan._replace(planned=collected_if_few(planned))
+
+    def _plan_scan(self, known: DataFrame | None) -> Transform:
+        return decide.plan_scan(
+            known,
+            options=self._options_in_words(),
+            full=self.options.full,
+            is_first_look=self.options.is_first_look,
+            needs_next=self.options.index_format.needs_next,
+        )
+
+    def _options_in_words(self) -> Column | str:
+        """Return what fingerprints say of the options, by the columns of ``_segments_of``."""
+        in_words = self.options.fingerprint_in_words
+        if isinstance(in_words, str):
+            return in_words
+        before, after = self.options.fingerprint_around
+        return F.concat_ws("/", F.lit(before), *SIZES, F.lit(after))
+
+    def _rows_below(self) -> DataFrame:
+        """Return the rows of ``segments`` that lie below the sources."""
+        rows = self.warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
+        return rows.where(lies_below(F.col("path"), self.options.sources))
 
 
 class _Plan(NamedTuple):
@@ -293,47 +323,10 @@ class _Plan(NamedTuple):
         )
 
 
-def _held_against(
-    known: DataFrame,
-    found: DataFrame,
-    listed: DataFrame,
-    options: BuildOptions,
-    *,
-    caches: ExitStack,
-) -> _Plan:
-    """Return what is new, changed or gone since the table's rows."""
-    unseen = listed.where(F.col("kind").isin(*kinds.UNSEEN))
-    planned = found.transform(_plan_scan(known, options)).where(F.col("plan") != decide.SAME)
-    planned = persisted_if_many(planned, caches)
-    gone = persisted_if_many(known.transform(decide.gone(found, unseen)), caches)
-    counted = {row["plan"]: row for row in decide.count_work(planned, gone, known).collect()}
-    plan = _Plan(planned, gone, counted)
-    return plan if plan.is_needless else plan._replace(planned=collected_if_few(planned))
-
-
 def _whole_load(listed: Mapping[str, Load], *, reads_all: bool) -> Load:
     """Return how much was listed, and the bytes of it that are read: by first looks hardly any."""
     rows = sum(load.segments for load in listed.values())
     return Load(rows, listed.get(kinds.SEGMENT, Load()).bytes if reads_all else 0)
-
-
-def _plan_scan(known: DataFrame | None, options: BuildOptions) -> Transform:
-    return decide.plan_scan(
-        known,
-        options=_options_in_words(options),
-        full=options.full,
-        is_first_look=options.is_first_look,
-        needs_next=options.index_format.needs_next,
-    )
-
-
-def _options_in_words(options: BuildOptions) -> Column | str:
-    """Return what fingerprints say of the options, by the columns of ``_segments_of``."""
-    in_words = options.fingerprint_in_words
-    if isinstance(in_words, str):
-        return in_words
-    before, after = options.fingerprint_around
-    return F.concat_ws("/", F.lit(before), *SIZES, F.lit(after))
 
 
 def _refuse_missing_sources(listed: DataFrame) -> None:
@@ -341,12 +334,3 @@ def _refuse_missing_sources(listed: DataFrame) -> None:
     missing = listed.where(is_source).first()
     if missing is not None:
         raise SourceError(missing["source"], missing["reason"])
-
-
-def _known(warehouse: Warehouse, options: BuildOptions) -> DataFrame | None:
-    return _rows_below(warehouse, options) if warehouse.version(SEGMENTS) else None
-
-
-def _rows_below(warehouse: Warehouse, options: BuildOptions) -> DataFrame:
-    rows = warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
-    return rows.where(lies_below(F.col("path"), options.sources))

@@ -27,6 +27,7 @@ from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.verbs.scan.decide import folding as decide_folding
 from kafka_segments.verbs.scan.decide.plan import SCAN
 from kafka_segments.verbs.scan.entry_files import EntryParts, make_folders
+from kafka_segments.verbs.scan.folded_log import FoldOptions
 from kafka_segments.verbs.scan.folding import FoldedLogs, fold_changed_logs
 from kafka_segments.verbs.scan.in_place import check_in_place, check_sizes_known
 from kafka_segments.verbs.scan.missing_segments import MissingSegment, find_missing
@@ -69,7 +70,7 @@ class Build:
     """One run of ``build``: what its steps share.
 
     1. The sources are listed, one level of folders after another, in the executors.
-    2. The listing is held against table ``segments``: new and changed segments are to be read.
+    2. The listing is compared with table ``segments``: new and changed segments are to be read.
     3. They are packed into tasks by bytes. The tasks recover them and write their index files.
     4. Logs in which something changed are folded: what crosses segments is written, and segments
        that a broker would refuse or remove lose their index files.
@@ -121,7 +122,7 @@ class Build:
                 self._note("fold")
             self._write(tables, scanned, folded, totals, pool)
             self._note("tables")
-            missing = find_missing(self._warehouse, self._options, work)
+            missing = find_missing(self._warehouse, self._options.sources, work)
             summary = self._summary(work, totals, missing)
             self._append_run(summary)
             note_versions(self._options.warehouse, (table.name for table in BUILD_TABLES))
@@ -191,7 +192,18 @@ class Build:
         if scanned is None:
             nothing = work.planned.where(F.lit(False))
             scanned = nothing.transform(scan_segments(self._scan_options()))
-        return fold_changed_logs(scanned, work, self._options, self._run_id, caches)
+        return fold_changed_logs(scanned, work, self._fold_options(), caches)
+
+    def _fold_options(self) -> FoldOptions:
+        return FoldOptions(
+            mode=self._options.mode,
+            recovery=self._options.scan_recovery(),
+            sizes=self._options.sizes,
+            now_ms=self._options.now_ms,
+            expiration_ms=self._options.producer_id_expiration_ms,
+            sources=self._options.sources,
+            output=self._options.index_output(self._run_id),
+        )
 
     def _write(
         self,
@@ -224,4 +236,5 @@ class Build:
             "started_at": self._now,
             "finished_at": F.timestamp_millis(F.lit(finished_ms)),
         }
-        self._warehouse.append_values(RUNS, [run_values(summary, self._options)], times)
+        values = run_values(summary, self._options.sources, self._options.described())
+        self._warehouse.append_values(RUNS, [values], times)

@@ -1,12 +1,12 @@
 """What a build did, as numbers and as a row of table ``runs``."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_segments.files.folders import kinds
 from kafka_segments.release import __version__
-from kafka_segments.verbs.scan.options import BuildOptions
 
 if TYPE_CHECKING:  # a dry run needs no Spark
     from pyspark.sql import DataFrame
@@ -22,7 +22,7 @@ class BuildSummary:
     ``segments_damaged`` counts the segments with damage, ``segments_open`` those of them that end
     as a running broker leaves them. ``files_left_over`` are those of ``files_unrecognized`` that a
     broker resolves at its start, ``files_passed_over`` those that it passes over.
-    ``segments_looked_at`` are known by a first look, ``segments_doubted`` were read as a whole
+    ``segments_looked_at`` are judged by a first look, ``segments_doubted`` were read as a whole
     because one was not enough. ``segments_forbidden`` may not be read by this user, for which
     ``forbidden_why`` has an example; they are not among the damaged. ``missing`` are segments that
     lack between two others of a log that was not compacted. ``findings`` counts what someone must
@@ -120,13 +120,15 @@ def summarize(
     )
 
 
-def run_values(summary: BuildSummary, options: BuildOptions) -> dict[str, Any]:
-    """Return the row of table ``runs``, without the times."""
+def run_values(
+    summary: BuildSummary, sources: Sequence[str], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the row of table ``runs``, without the times; ``options``: those beside sources."""
     return {
         "run_id": summary.run_id,
         "command": "build",
-        "sources": list(options.sources),
-        "options": json.dumps(options.described(), sort_keys=True),
+        "sources": list(sources),
+        "options": json.dumps(options, sort_keys=True),
         "version": __version__,
         "segments_found": summary.segments_found,
         "segments_scanned": summary.segments_scanned,
