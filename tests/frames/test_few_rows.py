@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
@@ -66,6 +67,20 @@ def test_what_is_held_is_what_it_was_then_and_one_task_has_it(spark: SparkSessio
         assert found.collect() == found.collect()
         assert found.rdd.getNumPartitions() == 1
         expect_many_rows(spark)
-        cached = computed_once(rows)
-        assert cached.storageLevel.useMemory
-        cached.unpersist()
+        with ExitStack() as caches:
+            cached = computed_once(rows, caches)
+            assert cached.collect() == cached.collect()
+            assert rows.storageLevel.useMemory
+        assert not rows.storageLevel.useMemory
+
+
+def test_the_plan_of_many_rows_does_not_grow_with_the_steps_in_front_of_them(
+    spark: SparkSession,
+) -> None:
+    with ExitStack() as caches:
+        rows = computed_once(spark.range(3), caches)
+        for _ in range(3):
+            rows = computed_once(rows.join(rows.select("id"), "id", how="inner"), caches)
+
+        assert rows._jdf.queryExecution().analyzed().collectLeaves().size() == 1
+        assert sorted(row["id"] for row in rows.collect()) == [0, 1, 2]

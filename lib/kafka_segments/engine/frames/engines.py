@@ -21,6 +21,7 @@ from kafka_segments.engine.frames.local_rows import (
     arrow_schema,
     computed_rows,
     frame_of_rows,
+    persisted_rows,
     rows_in_driver,
 )
 from kafka_segments.engine.limits import MOST, MOST_IN_DRIVER, Load, Work
@@ -68,10 +69,9 @@ def persisted_if_many(frame: DataFrame, caches: ExitStack | None = None) -> Data
     """
     if has_few_rows(frame.sparkSession):
         return frame
-    persisted = frame.persist()
     if caches is not None:
-        caches.callback(persisted.unpersist)
-    return persisted
+        caches.callback(frame.unpersist)
+    return persisted_rows(frame)
 
 
 def collected_if_few(frame: DataFrame) -> DataFrame:

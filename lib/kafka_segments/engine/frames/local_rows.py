@@ -89,3 +89,27 @@ def frame_of_rows(spark: SparkSession, rows: pa.Table, columns: StructType) -> D
 def rows_in_driver(frame: DataFrame) -> pa.Table | None:
     """Return the rows that a DataFrame was made of; None: Spark has to compute them."""
     return _KNOWN[frame][0] if frame in _KNOWN else None
+
+
+def persisted_rows(frame: DataFrame) -> DataFrame:
+    """Persist a DataFrame; return one whose plan begins at the rows that are kept.
+
+    The plan that ``DataFrame.persist`` returns still has all steps that lead to the rows. Spark
+    analyzes and compares them anew in each step that follows, once for each side of a join: after
+    ten such steps it plans for longer than it works. Over Connect nobody can cut a plan.
+    ``frame.unpersist`` lets the rows go.
+    """
+    kept = frame.persist()
+    spark = frame.sparkSession
+    if is_connect(spark):
+        return kept
+    caches = spark._jsparkSession.sharedState().cacheManager()
+    held = caches.lookupCachedData(kept._jdf).get().cachedRepresentation()
+    # Spark 4.2 fails to join such a plan with itself if it says how its rows are ordered.
+    no_order = held.outputOrdering().take(0)
+    columns = kept._jdf.queryExecution().analyzed().output()
+    rows = held.copy(columns, held.cacheBuilder(), no_order)
+    getattr(rows, "statsOfPlanToCache_$eq")(held.statsOfPlanToCache())
+    jvm: Any = spark.sparkContext._jvm
+    dataset = jvm.org.apache.spark.sql.classic.Dataset
+    return DataFrame(dataset.ofRows(spark._jsparkSession, rows), spark)
