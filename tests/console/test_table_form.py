@@ -68,3 +68,37 @@ def test_a_row_is_a_block_where_a_table_is_too_wide(
         "up to  9223372036854775806",
         "why    so",
     ]
+
+
+def test_a_value_of_a_block_ends_its_lines_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(table_form, "console", lambda: Console(width=34))
+    path = "/srv/kafka/a-folder-with-a-long-name/00000000000000000000.log"
+    table = made_table("at>", "why")
+    table.add_row("9223372036854775807", cell(f"it begins at offset 127; see {path} too"))
+
+    show_table(table)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "-- row 1",
+        "at   9223372036854775807",
+        "why  it begins at offset 127; see",
+        f"     {path}",
+        "     too",
+    ]
+
+
+def test_a_row_is_a_block_before_a_name_is_folded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made_table("rows>", "expectation", "why")
+    table.add_row("1", "retention_by_record_time", "of many words that may be folded")
+
+    for width in (38, 37):
+        monkeypatch.setattr(table_form, "console", lambda width=width: Console(width=width))
+        show_table(table)
+
+    as_table, as_block = capsys.readouterr().out.split("-- row 1\n")
+    assert "1  retention_by_record_time" in as_table
+    assert "expectation  retention_by_record_time\n" in as_block

@@ -1,10 +1,12 @@
 """The form of tables on the terminal, whatever their rows come from.
 
-A number that is folded is read as another one: where a terminal is too narrow for a table's
-numbers, each row is a block of lines. Texts are folded before that.
+A number that is folded is read as another one, and so is a name: where a terminal is too narrow for
+a table's numbers and words, each row is a block of lines. Sentences are folded before that, and
+words as long as paths.
 """
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.table import Column, Table
@@ -14,7 +16,8 @@ from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console
 
 _GAP = 2  # between columns
-_LEAST_TEXT = 12  # letters of a text that is folded
+_MOST_WORD = 30  # letters of a word that is not folded
+_LEAST_VALUE = 20  # letters of a line of a value in a block
 
 
 def made_table(*names: str) -> Table:
@@ -41,7 +44,9 @@ def print_table(table: Table, found: int) -> None:
 def show_table(table: Table) -> None:
     """Print a table; where the terminal is too narrow for its numbers, a block for each row."""
     columns = [_texts(column) for column in table.columns]
-    needed = sum(map(_least_width, table.columns, columns)) + _GAP * (len(columns) - 1)
+    for column, texts in zip(table.columns, columns, strict=True):
+        column.min_width = _least_width(column, texts)
+    needed = sum(column.min_width or 0 for column in table.columns) + _GAP * (len(columns) - 1)
     if needed <= console().width or not table.row_count:
         console().print(table)
         return
@@ -51,12 +56,23 @@ def show_table(table: Table) -> None:
 
 
 def print_blocks(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print each row as a block: a line for each value, behind its name."""
+    """Print each row as a block: each value behind its name, on lines that end between words."""
     width = max(map(cell_len, names))
+    left = max(console().width - width - _GAP, _LEAST_VALUE)
     for number, row in enumerate(rows, start=1):
         print_line(f"-- row {number}")
         for name, value in zip(names, row, strict=True):
-            print_line(f"{name.ljust(width)}  {value}".rstrip(" "))
+            first, *others = _lines(value, left)
+            print_line(f"{name.ljust(width)}  {first}".rstrip(" "))
+            for line in others:
+                print_line(f"{' ' * (width + _GAP)}{line}")
+
+
+def _lines(value: str, width: int) -> list[str]:
+    """Return the lines of a text; a word that is too long for one stays whole."""
+    if cell_len(value) <= width:
+        return [value]
+    return wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _texts(column: Column) -> list[str]:
@@ -69,8 +85,10 @@ def _plain(cell: object) -> str:
 
 
 def _least_width(column: Column, texts: Sequence[str]) -> int:
-    width = max(map(cell_len, texts))
-    return width if column.no_wrap else min(width, _LEAST_TEXT)
+    if column.no_wrap:
+        return max(map(cell_len, texts))
+    words = (word for text in texts for word in text.split())
+    return min(max(map(cell_len, words), default=0), _MOST_WORD)
 
 
 def or_dash(value: object) -> str:
