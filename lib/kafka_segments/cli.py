@@ -9,6 +9,7 @@ import click
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import ExitStatus, interrupted_status
+from kafka_segments.console.strict_options import first_sentence
 from kafka_segments.kafka.wire.plain_text import plain_lines
 from kafka_segments.release import __version__
 from kafka_segments.shell.command import shell
@@ -75,11 +76,7 @@ class _Verbs(click.Group):
         del ctx
         for question, verbs in QUESTIONS.items():
             with formatter.section(question):
-                formatter.write_dl([(str(verb.name), _first_sentence(verb)) for verb in verbs])
-
-
-def _first_sentence(verb: click.Command) -> str:
-    return " ".join((verb.help or "").split("\n\n")[0].split())
+                formatter.write_dl([(str(verb.name), first_sentence(verb)) for verb in verbs])
 
 
 def _compile(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:

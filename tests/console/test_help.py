@@ -33,6 +33,18 @@ def test_the_sentence_of_each_verb_is_whole(width: int) -> None:
         assert "".join((verb.help or "").split("\n\n")[0].split()) in text
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_sentence_of_each_subcommand_is_whole(width: int) -> None:
+    for name, group in cli.commands.items():
+        if not isinstance(group, click.Group):
+            continue
+        text = "".join(_run(name, "--help", width=width).output.split())
+
+        assert text.partition("[ARGS]...")[2].partition("Commands:")[2]
+        for verb in group.commands.values():
+            assert "".join((verb.help or "").split("\n\n")[0].split()) in text
+
+
 def test_help_is_a_word() -> None:
     assert _run("help").output == _run("--help").output
     assert _run("help", "retention", "plan").output == _run("retention", "plan", "--help").output

@@ -199,3 +199,12 @@ def test_csv_has_the_same_rows(node: Path) -> None:
     header, *lines = done.stdout.splitlines()
     assert header.split(",")[:3] == ["log_dir", "what", "files"]
     assert len(lines) == len(_rows(node))
+
+
+def test_a_lone_folder_with_an_empty_log_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+
+    done = _disk(tmp_path)
+
+    assert done.exit_code == 1
+    assert "orders-0" in done.stdout.partition("may it go")[2]

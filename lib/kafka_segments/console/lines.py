@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from io import TextIOWrapper
 from typing import Any
 
 from kafka_segments.console.json_log import INFO, JsonLog
@@ -11,6 +12,17 @@ from kafka_segments.kafka.wire.plain_text import plain, plain_json, plain_lines
 
 _QUOTE, _EMPTY = '"', '""'
 _IN_QUOTES = re.compile('[,"\r\n]')  # RFC 4180
+
+
+def take_any_letter() -> None:
+    """Let stdout take each letter of a name, whatever the locale.
+
+    Files and pipes get UTF-8, as JSON and CSV are. On a terminal that cannot show a letter it is
+    escaped.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        encoding = None if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def say(text: str, *, level: str = INFO, **fields: Any) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_segments.console.json_log import ERROR, log_handler
-from kafka_segments.console.lines import say
+from kafka_segments.console.lines import say, take_any_letter
 from kafka_segments.console.not_known import noting
 from kafka_segments.console.prometheus import (
     PROMETHEUS,
@@ -244,6 +244,7 @@ def run(
     With ``--quiet`` nothing else is said there. ``end`` prints the figures of an answer, given the
     status and how many things are not known besides; of a command that fails it is given none.
     """
+    take_any_letter()
     quiet = is_quiet()
     logging.basicConfig(
         level=logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING,

@@ -310,12 +310,25 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
 
+def first_sentence(verb: click.Command) -> str:
+    """Return what a verb's help begins with, up to an empty line."""
+    return " ".join((verb.help or "").split("\n\n")[0].split())
+
+
 class Group(click.Group):
     """A group of verbs, all of class ``Command``."""
 
     command_class = Command
     default: str | None = None
     """The subcommand that need not be named."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands, each with its first sentence as a whole."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, first_sentence(verb)) for name, verb in self.commands.items()]
+            )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete subcommands, and the options of the one that need not be named."""

@@ -35,7 +35,7 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
     """Print the account; return how much of it is for a person, what is not known included."""
     if output == "table":
         for one in use.dirs:
-            if not use.has_only_folders(one.log_dir):
+            if _is_printed(use, one):
                 _print_dir(use, one)
         if len(use.dirs) > 1:
             print_text(f"together {size_text(use.used_bytes)}, as du counts them")
@@ -49,6 +49,12 @@ def print_disk(use: DiskUse, output: str, *, rows: str) -> int:
         unknowns = len(not_known_of(use)) + undecided
         give_figures(figures_of(use), findings=found, unknowns=unknowns)
     return found
+
+
+def _is_printed(use: DiskUse, one: DirUse) -> bool:
+    """Tell whether a table has a folder: not one that merely has log directories below it."""
+    is_judged = any(each.folder.log_dir == one.log_dir for each in use.folders)
+    return is_judged or len(use.dirs) == 1 or not use.has_only_folders(as_text(one.log_dir))
 
 
 def _say_notes(use: DiskUse, rows: str) -> int:
