@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.frames import local_rows
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER
@@ -83,4 +84,18 @@ def test_the_plan_of_many_rows_does_not_grow_with_the_steps_in_front_of_them(
             rows = computed_once(rows.join(rows.select("id"), "id", how="inner"), caches)
 
         assert rows._jdf.queryExecution().analyzed().collectLeaves().size() == 1
+        assert sorted(row["id"] for row in rows.collect()) == [0, 1, 2]
+
+
+def test_a_spark_whose_plans_are_others_keeps_its_plan(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_no_such_method(kept: DataFrame) -> DataFrame:
+        return kept._jdf.cachedRows()
+
+    monkeypatch.setattr(local_rows, "_plan_of_kept", has_no_such_method)
+    with ExitStack() as caches:
+        rows = computed_once(spark.range(3), caches)
+
+        assert rows.storageLevel.useMemory
         assert sorted(row["id"] for row in rows.collect()) == [0, 1, 2]

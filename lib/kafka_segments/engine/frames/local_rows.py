@@ -5,6 +5,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -100,9 +101,17 @@ def persisted_rows(frame: DataFrame) -> DataFrame:
     ``frame.unpersist`` lets the rows go.
     """
     kept = frame.persist()
-    spark = frame.sparkSession
-    if is_connect(spark):
+    if is_connect(frame.sparkSession):
         return kept
+    try:
+        return _plan_of_kept(kept)
+    except (Py4JError, TypeError):  # a vendor's Spark, whose plans are not those of Apache's
+        return kept
+
+
+def _plan_of_kept(kept: DataFrame) -> DataFrame:
+    """Return persisted rows as a DataFrame whose plan is these rows alone."""
+    spark = kept.sparkSession
     caches = spark._jsparkSession.sharedState().cacheManager()
     held = caches.lookupCachedData(kept._jdf).get().cachedRepresentation()
     # Spark 4.2 fails to join such a plan with itself if it says how its rows are ordered.
