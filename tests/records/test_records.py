@@ -126,6 +126,13 @@ def test_an_empty_answer_says_what_it_is_worth(logs: Path) -> None:
     assert "1 parts could not be read: there the answer is not known" in torn.stderr
 
 
+def test_where_nothing_lies_nothing_is_known(tmp_path: Path) -> None:
+    done = _records(tmp_path, "--key", "k0")
+
+    assert done.exit_code == 1
+    assert f"no segments under {tmp_path}: is it mounted" in done.stderr
+
+
 def test_what_was_read_of_each_log_stands_behind_the_answer(logs: Path) -> None:
     rows = _rows(logs, "--key", "gone", kind="read")
 

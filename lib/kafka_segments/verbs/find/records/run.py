@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.console.grouping import alike, without_numbers
 from kafka_segments.console.local_folders import nearest_names
+from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.errors import FileChangedError, UnreadableObjectError, UsageError
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.walk import ListedSegment, find_segments
@@ -81,6 +82,8 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
     if work is not None:
         work.reads_in_driver(sum(segment.size_bytes for segment in chosen))
     unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
+    full = {segment.source for segment in found.segments}
+    unread += [no_segments(source) for source in options.sources if source not in full]
     if not options.query.is_any:  # a consumer never sees what no broker serves
         unread += _left_out(found.left_out, options)
     limits = read_limits(found.segments) if options.query.is_any else DEFAULTS
