@@ -1,11 +1,19 @@
 """Marks by which each source of a warehouse is read again once."""
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.read_again import mark_read_again, marks_of, note_read_again
+from kafka_segments.files.storage.table_versions import (
+    OF_SOURCES,
+    mark_put_back,
+    note_versions,
+)
 
 
 def test_each_source_is_read_again_once_for_each_mark(tmp_path: Path) -> None:
@@ -32,3 +40,31 @@ def test_marks_that_cannot_be_listed_are_not_taken_for_none(tmp_path: Path) -> N
 
     with pytest.raises(SourceError, match="_read_again"):
         marks_of(str(tmp_path), ("/data",))
+
+
+def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_path: Path) -> None:
+    table = tmp_path / "offset_index"
+    write_deltalake(table, pa.table({"offset": [1]}))
+    warehouse = str(tmp_path)
+    note_versions(warehouse, ("offset_index",))
+    _commit(table, 1, "OPTIMIZE")
+    none = mark_put_back(warehouse, OF_SOURCES)
+    _commit(table, 2, "RESTORE")
+
+    told = mark_put_back(warehouse, OF_SOURCES)  # before a build
+    marks = marks_of(warehouse, ["/logs"])
+    note_versions(warehouse, ("offset_index",))  # at its end
+    _commit(table, 3, "DELETE")
+    note_versions(warehouse, ("offset_index",))  # one that came while another one was under way
+
+    assert (none, told) == (
+        [],
+        ["table offset_index: rows were taken back by RESTORE in version 2"],
+    )
+    assert (len(marks), len(marks_of(warehouse, ["/logs"]))) == (1, 2)
+    assert mark_put_back(warehouse, OF_SOURCES) == []
+
+
+def _commit(table: Path, version: int, operation: str) -> None:
+    told = {"commitInfo": {"operation": operation, "timestamp": 1_800_000_000_000 + version}}
+    (table / "_delta_log" / f"{version:020d}.json").write_text(json.dumps(told) + "\n")

@@ -31,13 +31,10 @@ from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.files.storage.table_versions import NOTES, NotedLog, noted_log
+from kafka_segments.files.storage.table_versions import NOTES, OF_SOURCES, NotedLog, noted_log
 from kafka_segments.files.storage.uris import join_uri
 
-OF_BUILD = (
-    *("segments", "logs", "log_dirs", "offset_index", "time_index"),
-    *("unrecognized_files", "runs"),
-)
+OF_BUILD = (*OF_SOURCES, "runs")
 """The tables that a build makes from its sources."""
 _RECORDS = "internal_records"
 _KEPT = "_broken_commits"

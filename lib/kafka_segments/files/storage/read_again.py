@@ -18,13 +18,15 @@ _FOLDER = "_read_again"
 _MARK, _READ = ".mark", ".read"
 
 
-def mark_read_again(warehouse: str, why: str) -> None:
+def mark_read_again(warehouse: str, why: str, *, of: str = "") -> None:
     """Leave a mark, with a line for a person that says what it is for.
+
+    ``of``: a name of what it is for, which is marked once; else it is another mark each time.
 
     Raises:
         OSError: it cannot be written.
     """
-    _write(warehouse, f"{uuid.uuid4().hex}{_MARK}", why)
+    _write(warehouse, f"{of or uuid.uuid4().hex}{_MARK}", why)
 
 
 def marks_of(warehouse: str, sources: Iterable[str]) -> frozenset[str]:

@@ -28,6 +28,7 @@ from kafka_segments.files.storage.delta_log import (
     commits_since_checkpoint,
     last_version_among,
     log_entries,
+    put_back_since,
 )
 from kafka_segments.files.storage.durable_files import write_durably
 from kafka_segments.files.storage.files import (
@@ -41,10 +42,16 @@ from kafka_segments.files.storage.folder_lock import creation_lock
 from kafka_segments.files.storage.local_file import Kind
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import publish
+from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
 
 NOTES = "_versions.json"
+OF_SOURCES = (
+    *("segments", "logs", "log_dirs", "offset_index", "time_index"),
+    "unrecognized_files",
+)
+"""The tables that a build makes from its sources alone."""
 _MOST_BYTES = 4 * 1024 * 1024
 _OWN, _SUM = "_notes", "sum"
 _KEPT_SECONDS = 60
@@ -83,8 +90,41 @@ def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
     return noted.get(name)
 
 
+def mark_put_back(warehouse: str, names: Iterable[str]) -> list[str]:
+    """Have all segments read again where somebody took rows of a table back; return why, in words.
+
+    Commits since the version that is noted are looked at: a RESTORE of the entries, say, leaves a
+    table of segments that says of all of them that they are read.
+
+    Raises:
+        OSError: a mark cannot be written, or a store did not give the notes.
+        SourceError: a log cannot be listed.
+    """
+    noted = _noted_or_none(warehouse) or {}
+    found = []
+    for name in names:
+        if name in noted:
+            entries = log_entries(join_uri(warehouse, name))
+            found += _marked(warehouse, name, entries, noted[name].version)
+    return found
+
+
+def _marked(warehouse: str, name: str, entries: list[FileEntry], since: int) -> list[str]:
+    found = []
+    for commit in put_back_since(join_uri(warehouse, name), entries, since):
+        why = (
+            f"table {name}: rows were taken back by {commit.operation} in version {commit.version}"
+        )
+        mark_read_again(warehouse, why, of=f"{name}-{commit.version}-{commit.at_ms}")
+        found.append(why)
+    return found
+
+
 def note_versions(warehouse: str, names: Iterable[str]) -> None:
     """Note the logs that tables have now; of those that are not there nothing is noted.
+
+    What somebody took back of a build's tables meanwhile is marked, see ``mark_put_back``; a store
+    is not asked for that.
 
     Notes that are spoilt stay: what they had said of other tables is not known.
 
@@ -98,8 +138,10 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
         for name in names:
             entries = log_entries(join_uri(warehouse, name))
             version = last_version_among(entries)
-            noted.pop(name, None)
+            before = noted.pop(name, None)
             if version is not None:
+                if before is not None and name in OF_SOURCES and store_of(warehouse).is_local:
+                    _marked(warehouse, name, entries, before.version)
                 commits = commits_since_checkpoint(entries)
                 sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
                 crcs = _crcs_of(join_uri(warehouse, name), commits)

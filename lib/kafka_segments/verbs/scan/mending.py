@@ -14,14 +14,20 @@ from kafka_segments.files.storage.delta_health import (
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.table_versions import (
+    OF_SOURCES,
     forget_spoilt,
     forget_version,
+    mark_put_back,
 )
 from kafka_segments.files.storage.uris import join_uri
 
 READS_ALL_AGAIN = (
     "a commit of this warehouse was broken or taken away, and may have held rows of these sources:"
     " all of their segments are read again"
+)
+_READS_ALL = (
+    "this build reads all segments of its sources again, as the next build of each other source"
+    " does"
 )
 
 
@@ -30,7 +36,7 @@ def mend_tables(warehouse: str) -> list[str]:
 
     What such a commit had held, or those that were taken away from the end of a log, is not known,
     and may have been of any source: a mark has each of them read again by its next build. It is
-    there before anything else is done.
+    there before anything else is done. Rows that somebody took back, by RESTORE say, are marked so.
 
     Raises:
         BrokenTableError: a person has to mend a table; also where the build would not read it.
@@ -39,10 +45,12 @@ def mend_tables(warehouse: str) -> list[str]:
     for found in broken:
         if not _can_be_mended(found):
             raise BrokenTableError(found.text)
-    if not broken:
-        return []
-    with warehouse_lock(warehouse, alone=True):
-        return [_mend(found) for found in filter(_can_be_mended, _tables_of(warehouse))]
+    told = []
+    if broken:
+        with warehouse_lock(warehouse, alone=True):
+            told = [_mend(found) for found in filter(_can_be_mended, _tables_of(warehouse))]
+    put_back = mark_put_back(warehouse, OF_SOURCES)
+    return [*told, *(f"{why}; {_READS_ALL}" for why in put_back)]
 
 
 def _tables_of(warehouse: str) -> Iterator[Broken | None]:
@@ -63,7 +71,4 @@ def _mend(found: Broken) -> str:
         remove_checksums_behind(found.table)
     forget_version(found.table)
     forget_spoilt(warehouse)
-    return (
-        f"table {found.name}: {what}; this build reads all segments of its sources again, as the"
-        " next build of each other source does"
-    )
+    return f"table {found.name}: {what}; {_READS_ALL}"

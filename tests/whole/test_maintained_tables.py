@@ -1,0 +1,82 @@
+"""Builds on tables that somebody else maintains: what was taken back is made again, and said."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, TIME_INDEX
+from support.logs.growing_logs import GrowingLogs
+from support.spark.connect_client import Done, run_verb
+from support.spark.stored_builds import NOW_MS, rows_few
+
+pytestmark = pytest.mark.slow
+OF_A_RUN = {"run_id", "fingerprint", "scanned_at"}
+
+
+def _build(source: Path, warehouse: Path) -> Done:
+    called = ["build", "--source", str(source), "--warehouse", str(warehouse), "--quiet"]
+    return run_verb([*called, "--now-ms", str(NOW_MS), "--output", "json"])
+
+
+def _rows(spark: SparkSession, warehouse: Path) -> list[list[dict[str, Any]]]:
+    return [
+        [
+            {name: value for name, value in row.items() if name not in OF_A_RUN}
+            for row in rows_few(spark, str(warehouse), table)
+        ]
+        for table in (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
+    ]
+
+
+def _restore(spark: SparkSession, table: Path) -> None:
+    version = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").agg({"version": "max"}).first()
+    assert version is not None
+    spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {version[0] - 1}")
+
+
+def test_entries_that_somebody_restored_to_an_older_version_are_made_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
+    for _ in range(12):
+        logs.grow()
+    _build(tmp_path / "logs", tables)
+    for _ in range(6):
+        logs.grow()
+    _build(tmp_path / "logs", tables)
+    before = _rows(spark, tables)
+    _restore(spark, tables / "offset_index")
+    restored = _rows(spark, tables)
+
+    mended = _build(tmp_path / "logs", tables)
+    after = _rows(spark, tables)
+    last = _build(tmp_path / "logs", tables)
+
+    assert len(restored[1]) < len(before[1])
+    assert after == before
+    assert [len(done.out.splitlines()) for done in (mended, last)] == [len(logs.segments), 0]
+    assert [done.status for done in (mended, last)] == [1, 0]
+
+
+def test_what_is_counted_while_logs_grow_is_what_each_build_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(1)), tmp_path / "wh"
+    for _ in range(3):
+        logs.grow()
+        _build(tmp_path / "logs", tables)
+
+        segments, entries, _ = _rows(spark, tables)
+        assert {_key(row): (row["size_bytes"], row["record_count"]) for row in segments} == {
+            key: (found.size_bytes, found.records) for key, found in logs.segments.items()
+        }
+        assert sorted((_key(row), row["offset"], row["position"]) for row in entries) == sorted(
+            (key, *entry) for key, found in logs.segments.items() for entry in found.entries
+        )
+
+
+def _key(row: dict[str, Any]) -> tuple[str, int, int]:
+    return row["topic"], row["partition"], row["base_offset"]
