@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
-from kafka_segments.engine.frames import local_rows
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER
+from kafka_segments.engine.spark import kept_rows
 
 COLUMNS = StructType([StructField("id", LongType()), StructField("process", LongType())])
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"
@@ -93,7 +93,7 @@ def test_a_spark_whose_plans_are_others_keeps_its_plan(
     def has_no_such_method(kept: DataFrame) -> DataFrame:
         return kept._jdf.cachedRows()
 
-    monkeypatch.setattr(local_rows, "_plan_of_kept", has_no_such_method)
+    monkeypatch.setattr(kept_rows, "_cut", has_no_such_method)
     with ExitStack() as caches:
         rows = computed_once(spark.range(3), caches)
 

@@ -5,12 +5,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.spark.connect import is_connect
+from kafka_segments.engine.spark.kept_rows import plan_of_kept_rows
 
 _KNOWN: WeakKeyDictionary[DataFrame, tuple[pa.Table, StructType]] = WeakKeyDictionary()
 
@@ -103,22 +103,4 @@ def persisted_rows(frame: DataFrame) -> DataFrame:
     kept = frame.persist()
     if is_connect(frame.sparkSession):
         return kept
-    try:
-        return _plan_of_kept(kept)
-    except (Py4JError, TypeError):  # a vendor's Spark, whose plans are not those of Apache's
-        return kept
-
-
-def _plan_of_kept(kept: DataFrame) -> DataFrame:
-    """Return persisted rows as a DataFrame whose plan is these rows alone."""
-    spark = kept.sparkSession
-    caches = spark._jsparkSession.sharedState().cacheManager()
-    held = caches.lookupCachedData(kept._jdf).get().cachedRepresentation()
-    # Spark 4.2 fails to join such a plan with itself if it says how its rows are ordered.
-    no_order = held.outputOrdering().take(0)
-    columns = kept._jdf.queryExecution().analyzed().output()
-    rows = held.copy(columns, held.cacheBuilder(), no_order)
-    getattr(rows, "statsOfPlanToCache_$eq")(held.statsOfPlanToCache())
-    jvm: Any = spark.sparkContext._jvm
-    dataset = jvm.org.apache.spark.sql.classic.Dataset
-    return DataFrame(dataset.ofRows(spark._jsparkSession, rows), spark)
+    return plan_of_kept_rows(kept)
