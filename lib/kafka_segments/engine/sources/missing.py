@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafka_segments.errors import VanishedError
-from kafka_segments.files.folders.foreign_names import foreign_files_below
 
 MOST_VANISHED = 50
 """Percent of what is known below a source that may be gone with its whole logs."""
@@ -24,6 +23,8 @@ class Lost(NamedTuple):
 
 def no_segments(source: str) -> str:
     """Return in words that a source has no segment, and what lies there instead."""
+    from kafka_segments.files.folders.foreign_names import foreign_files_below  # noqa: PLC0415  it loads numpy
+
     there = foreign_files_below(source)
     if there is not None:
         return f"no segments under {source}: {there}"
