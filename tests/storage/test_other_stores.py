@@ -6,7 +6,7 @@ import sys
 import pytest
 from pyarrow import fs
 
-from kafka_segments.errors import FileReplacedError, SourceError, UsageError
+from kafka_segments.errors import FileReplacedError, OutageError, SourceError, UsageError
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.storage import stores, webhdfs
 from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
@@ -158,7 +158,7 @@ def test_a_name_node_that_is_not_there_is_named(monkeypatch):
 
     with pytest.raises(SourceError, match=r"localhost.*port=1"):
         find_segments(["webhdfs://localhost:1/logs"])
-    with pytest.raises(UsageError, match=r"localhost.*port=1"):
+    with pytest.raises(OutageError, match=r"localhost.*port=1"):
         stores.hadoop_uri("webhdfs://localhost:1/tables")
 
 

@@ -23,8 +23,7 @@ _OF_OTHERS = re.compile(
     r"|\b(?:ConnectException|NoRouteToHostException|SocketTimeoutException|UnknownHostException"
     r"|ConnectTimeoutException|SafeModeException|StandbyException|RetriableException)\b"
 )
-
-_OF_REQUESTS = ("requests.exceptions.ConnectionError", "requests.exceptions.Timeout")
+_OF_REQUESTS = {"requests.exceptions.ConnectionError", "requests.exceptions.Timeout"}
 
 
 def is_outage(error: BaseException) -> bool:
@@ -45,6 +44,4 @@ def is_outage(error: BaseException) -> bool:
 def _is_of_requests(error: BaseException) -> bool:
     """Tell whether no answer came to a request over HTTP; the library may not be installed."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__}
-    return not names.isdisjoint(
-        {"requests.exceptions.ConnectionError", "requests.exceptions.Timeout"}
-    )
+    return not names.isdisjoint(_OF_REQUESTS)
