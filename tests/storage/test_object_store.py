@@ -27,6 +27,7 @@ from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.compact.stale_builds import remove_stale_builds
 from kafka_segments.verbs.scan.scanner import ScanOptions, SegmentScanner
+from support.stores.cached_stores import forget_stores
 
 MIB = 1024 * 1024
 BASE = 1000
@@ -47,11 +48,9 @@ def bucket(object_store, request):
 def impatient(monkeypatch):
     """Refusals are taken for an answer sooner."""
     monkeypatch.setattr(stores, "_MOST_TRIES", 2)
-    for cached in (stores.open_store, place):
-        cached.cache_clear()
+    forget_stores()
     yield
-    for cached in (stores.open_store, place):
-        cached.cache_clear()
+    forget_stores()
 
 
 def read_whole_by(file, step, size):

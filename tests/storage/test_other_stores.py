@@ -12,6 +12,7 @@ from kafka_segments.files.storage import stores, webhdfs
 from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.publishing import publish
+from support.stores.cached_stores import forget_stores
 
 INDEX = "00000000000000000000.index"
 LOG = "00000000000000000000.log"
@@ -28,11 +29,6 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
-
-
-def forget_stores():
-    stores.open_store.cache_clear()
-    place.cache_clear()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from kafka_segments.files.storage import stores, webhdfs
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.outages import is_outage
 from support.spark.connect_client import status_of
+from support.stores.cached_stores import forget_stores
 
 S3 = "When listing objects under key 'x/' in bucket 'b': AWS Error {} during ListObjectsV2: said"
 GONE_AWAY = [
@@ -46,11 +47,9 @@ REFUSED = [
 def impatient(monkeypatch):
     monkeypatch.setattr(stores, "_MOST_TRIES", 1)
     monkeypatch.setattr(webhdfs, "_TRIES", 0)
-    for cached in (stores.open_store, place):
-        cached.cache_clear()
+    forget_stores()
     yield
-    for cached in (stores.open_store, place):
-        cached.cache_clear()
+    forget_stores()
 
 
 def test_a_store_that_does_not_answer_is_told_by_its_words():
