@@ -295,6 +295,16 @@ def test_a_log_directory_whose_logs_are_gone_is_not_known_a_new_one_is_fine(
         assert any(line.startswith(told) for line in done.stderr.splitlines()) == named
 
 
+def test_a_start_that_is_not_known_is_no_success(disk: Path) -> None:
+    (disk / "meta.properties").unlink()
+
+    done = CliRunner().invoke(cli, ["recovery", "forecast", "--source", str(disk)])
+
+    assert done.exit_code == 1
+    assert done.stdout.startswith(f"{disk}: not known whether it starts\n")
+    assert "there is no meta.properties" in done.stderr
+
+
 def test_a_source_without_logs_is_refused(tmp_path: Path) -> None:
     empty = _run("--source", tmp_path)
 

@@ -44,7 +44,8 @@ _WORK = ("segments", "recovered_segments", "recovered_bytes", "recovered_batches
 def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
     """Print a forecast; return how many of its findings call for a person.
 
-    These are segments that are cut, split or refused, and what was not or could not be read.
+    These are segments that are cut, split or refused, and what is not known, as it was not or could
+    not be read.
     """
     if output == "table":
         print_starts(forecast.nodes)
@@ -61,8 +62,13 @@ def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
 
 
 def count_findings(forecast: Forecast) -> int:
-    """Return how many findings call for a person, what was not read included."""
-    of_starts = sum(len(node.start.findings) for node in forecast.nodes)
+    """Return how many findings call for a person, what was not read included.
+
+    A node whose start is not known, for no finding, counts as one.
+    """
+    of_starts = sum(
+        len(node.start.findings) or node.start.starts is None for node in forecast.nodes
+    )
     of_logs = sum(len(log.findings) for _, log in forecast.logs)
     unread = sum(bool(one.unread_bytes) for one in forecast.dirs)
     return len(problems_of(forecast)) + of_starts + of_logs + unread

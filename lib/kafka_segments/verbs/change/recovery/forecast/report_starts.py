@@ -23,7 +23,7 @@ def print_starts(nodes: Sequence[NodeOfDirs]) -> None:
     Findings of one state, with the same step, are one, with what they cost together.
     """
     verdict = {True: "starts", False: "does not start", None: "not known whether it starts"}
-    found = [node for node in nodes if node.start.findings]
+    found = [node for node in nodes if node.start.findings or node.start.starts is None]
     for node in found:
         start = node.start
         without = "".join(f"; goes on without {uri}" for uri in start.without)
