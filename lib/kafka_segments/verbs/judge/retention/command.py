@@ -110,6 +110,7 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
+    from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
     from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import print_not_decided  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
@@ -124,8 +125,12 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         logs = (f"{one.topic}-{one.partition}" for one in known)
         named = f"{folder.topic}-{folder.partition}"
         require_names(asked.warehouse, "segments of", (named,), logs)
-    with verb_session("retention explain", warehouse=asked.warehouse) as verb:
+    with (
+        verb_session("retention explain", warehouse=asked.warehouse) as verb,
+        ExitStack() as caches,
+    ):
         decided = run_explain(verb.spark, asked, topic=folder.topic, partition=folder.partition)
+        decided = computed_once(decided, caches)
         if output != "table":
             print_rows(decided, output)
         else:
