@@ -305,6 +305,19 @@ def test_a_start_that_is_not_known_is_no_success(disk: Path) -> None:
     assert "there is no meta.properties" in done.stderr
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_note_is_not_known_where_the_start_is_not(disk: Path, is_known: bool) -> None:
+    if not is_known:
+        (disk / "meta.properties").unlink()
+
+    done = _run("--source", disk, "--log-format", "json")
+
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    of_topics = next(line for line in said if line["message"].startswith("not looked at: the meta"))
+    assert of_topics.get("not_known", False) != is_known
+    assert done.exit_code == (0 if is_known else 1)
+
+
 def test_a_source_without_logs_is_refused(tmp_path: Path) -> None:
     empty = _run("--source", tmp_path)
 

@@ -90,6 +90,6 @@ def forecast(
         list(rows_of(found, "logs")),
         list(rows_of(found, "findings")),
         problems_of(found),
-        list(unread_of(found)),
+        [*(note for node in found.nodes for note in node.start.notes), *unread_of(found)],
         count_findings(found) > 0,
     )

@@ -56,6 +56,9 @@ def print_forecast(forecast: Forecast, output: str, *, rows: str) -> int:
         print_dicts(rows_of(forecast, rows), output)
         print_starts_as_lines(forecast.nodes)
     say(said_of(forecast.costs))
+    for node in forecast.nodes:
+        for note in node.start.notes:
+            (say_not_known if node.start.starts is None else say)(note)
     for line in (*problems_of(forecast), *unread_of(forecast)):
         say_not_known(line)
     return count_findings(forecast)
@@ -81,8 +84,6 @@ def problems_of(forecast: Forecast) -> list[str]:
 
 def unread_of(forecast: Forecast) -> Iterable[str]:
     """Say what was not looked at, and what it would cost to look at it."""
-    for node in forecast.nodes:
-        yield from node.start.notes
     unread = sum(one.unread_bytes for one in forecast.dirs)
     if unread:
         speed = forecast.costs.read_bytes_per_s or _READ_BYTES_PER_S
