@@ -17,6 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafka_segments.engine.frames.local_rows import persisted_rows
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.limits import LISTED_IN_DRIVER, Load
 from kafka_segments.engine.sources.missing import no_segments
@@ -178,8 +179,9 @@ def list_rest(
     tasks = default_parallelism(spark)
     for _ in range(listing.MOST_LEVELS):
         below = folders.where(F.col("kind") == kinds.FOLDER).select("source", "relative_path")
-        listed = below.repartition(tasks).mapInArrow(list_below, LISTED).persist()
-        caches.callback(listed.unpersist)
+        level = below.repartition(tasks).mapInArrow(list_below, LISTED)
+        caches.callback(level.unpersist)
+        listed = persisted_rows(level)
         levels.append(listed)
         found = listed.groupBy("kind").agg(
             F.count("*").alias("rows"), F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("bytes")

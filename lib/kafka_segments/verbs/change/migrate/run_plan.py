@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, tell_nobody
 from kafka_segments.engine.limits import Load
@@ -110,8 +111,7 @@ def run_plan(
         if not known.isEmpty():
             return options.plan_id, known
     plan_id = options.plan_id or uuid.uuid4().hex[:12]
-    planned = _planned(spark, options, plan_id, caches, tell).persist()
-    caches.callback(planned.unpersist)
+    planned = computed_once(_planned(spark, options, plan_id, caches, tell), caches)
     if not dry_run:
         tables.create(MIGRATION_PLANS)
         tables.append(MIGRATION_PLANS, planned)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, spread, tell_nobody
 from kafka_segments.engine.limits import Load
@@ -200,9 +201,8 @@ class Migration:
                 .transform(decide.with_replicas)
                 .withColumn("plan_id", F.lit(self._plan_id))
                 .withColumns(stamp_of(self._run_id, self._now_ms, clock="verified_at"))
-                .persist()
             )
-            caches.callback(proofs.unpersist)
+            proofs = computed_once(proofs, caches)
             self._tables.create(MIGRATION_PROOFS)
             where = f"plan_id = {sql_text(self._plan_id)}"
             self._tables.fill(MIGRATION_PROOFS, proofs, where=where)

@@ -1,6 +1,7 @@
 """What ``internals`` prints."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -11,6 +12,7 @@ from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.verbs.find.internals.run import Reading
 
@@ -45,8 +47,8 @@ def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> 
 
     Without ``is_shown`` only stderr is written to.
     """
-    sums = reading.sums.persist()
-    try:
+    with ExitStack() as caches:
+        sums = computed_once(reading.sums, caches)
         if is_shown:
             ordered = sums.orderBy("topic", "partition", *LOG_KEYS)
             print_result(ordered, output, names=_SUMS, cells=_sum)
@@ -56,8 +58,6 @@ def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> 
             F.coalesce(F.sum("unreadable"), F.lit(0)),
             F.coalesce(F.sum("findings"), F.lit(0)),
         ).collect()[0]
-    finally:
-        sums.unpersist()
     for problem in reading.problems:
         say_not_known(f"{problem}")
     if reading.unseen:

@@ -1,11 +1,14 @@
 """What ``internals groups`` prints."""
 
+from contextlib import ExitStack
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.verbs.find.internals.groups.decide.groups import LOADS
 
@@ -17,8 +20,8 @@ _NAMES = (
 
 def print_groups(groups: DataFrame, output: str) -> int:
     """Print partitions, each with its groups; return how many partitions do not load whole."""
-    groups = groups.persist()
-    try:
+    with ExitStack() as caches:
+        groups = computed_once(groups, caches)
         largest = [F.desc_nulls_first(F.when(F.col("group_id").isNotNull(), F.col("bytes")))]
         ordered = groups.orderBy("cluster", "partition", *LOG_KEYS, *largest, "group_id")
         print_result(ordered, output, names=_NAMES, cells=_cells)
@@ -28,8 +31,6 @@ def print_groups(groups: DataFrame, output: str) -> int:
             F.count_if(F.col("load") != LOADS),
             *(F.coalesce(F.sum(name), F.lit(0)) for name in ("bytes", "cleanable_bytes")),
         ).collect()[0]
-    finally:
-        groups.unpersist()
     say(
         f"{total[0]} partitions on brokers, {total[1]} of them do not load whole; {total[2]} bytes,"
         f" of which compaction could take {total[3]}"

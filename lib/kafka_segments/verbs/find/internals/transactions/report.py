@@ -1,5 +1,7 @@
 """What ``internals transactions`` prints."""
 
+from contextlib import ExitStack
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -7,6 +9,7 @@ from kafka_segments.console.lines import print_line, say
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.verbs.find.internals.transactions.decide.transactions import (
     HANGING,
     NOT_KNOWN,
@@ -21,14 +24,12 @@ _OPEN = (
 
 def print_transactions(opened: DataFrame, output: str) -> int:
     """Print open transactions, and commands that end hanging ones; return how many are findings."""
-    opened = opened.persist()
-    try:
+    with ExitStack() as caches:
+        opened = computed_once(opened, caches)
         ordered = opened.orderBy("since_ms", "topic", "partition", "producer_id")
         shown = print_result(ordered, output, names=_OPEN, cells=_open)
         found = opened.where(F.col("status").isin(HANGING, OVERDUE, NOT_KNOWN)).count()
         total = opened.count()
-    finally:
-        opened.unpersist()
     commands = [row["command"] for row in shown if row["command"] is not None]
     for command in commands:
         print_line(f"{command}")
