@@ -1,7 +1,6 @@
 """Finding every segment below a source."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from kafka_segments.files.folders.kinds import UNLISTED
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.folders.walk import UnlistedFolder, find_segments, list_folders
+from kafka_segments.files.storage.threads import Watch
 
 
 def _make(root: Path, *names: str) -> str:
@@ -127,29 +127,47 @@ def test_folders_are_listed_in_the_order_given_and_no_deeper(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("source", "seconds", "soon", "here"),
-    [("/data", 0.0, 60.0, {100}), ("/data", 0.02, 0.01, {1, 2, 3}), ("s3://b", 0.0, 60.0, {0})],
+    ("source", "waits", "here"),
+    [("/data", False, 100), ("/data", True, 1), ("s3://b", False, 0)],
     ids=["in memory", "waited for", "a store"],
 )
 def test_only_folders_that_are_waited_for_are_listed_many_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, source: str, seconds: float, soon: float, here: set[int]
+    monkeypatch: pytest.MonkeyPatch, source: str, here: int, *, waits: bool
 ) -> None:
     listed_here = []
 
     def listed(folder: tuple[str, str], **_: object) -> list[Listed]:
-        time.sleep(seconds)
         if threading.current_thread() is threading.main_thread():
             listed_here.append(folder)
         return [Listed("segment", *folder)]
 
     monkeypatch.setattr(walk, "_list_rows", listed)
-    monkeypatch.setattr(walk, "_SOON", soon)
+    monkeypatch.setattr(Watch, "was_waiting", lambda _: waits)
     folders = [(source, f"t-{number}") for number in range(100)]
 
     rows = walk.walk_folders(folders).folders
 
     assert [(row.source, row.relative_path) for (row,) in rows] == folders
-    assert len(listed_here) in here
+    assert len(listed_here) == here
+
+
+def test_a_disk_that_was_waited_for_is_asked_again_some_chunks_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched = iter([True])  # once
+    monkeypatch.setattr(Watch, "was_waiting", lambda _: next(watched, False))
+    here: list[str] = []
+
+    def listed(folder: tuple[str, str], **_: object) -> list[Listed]:
+        if threading.current_thread() is threading.main_thread():
+            here.append(folder[1])
+        return [Listed("segment", *folder)]
+
+    monkeypatch.setattr(walk, "_list_rows", listed)
+
+    walk.walk_folders([("/data", f"{number}") for number in range(400)])
+
+    assert here == ["0", *(f"{number}" for number in range(8 * 32, 400))]
 
 
 def test_links_to_folders_and_segments_are_told_and_others_are_not(tmp_path: Path) -> None:

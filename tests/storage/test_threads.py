@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kafka_segments.files.storage.threads import map_ahead, map_in_threads
+from kafka_segments.files.storage import threads
+from kafka_segments.files.storage.threads import Watch, map_ahead, map_in_threads
 
 
 def _waits(item: int) -> int:
@@ -35,6 +36,21 @@ def test_what_waits_is_done_by_all_threads_at_once() -> None:
         return barrier.wait(10) if item else 0
 
     assert len(list(map_in_threads(meets, range(1 + 4 * 8), threads=4))) == 33
+
+
+def test_time_without_cpu_is_waiting_where_it_was_given_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = Watch()
+    _waits(1)
+    assert watch.was_waiting()
+
+    moments = iter([(0.0, 0.0, 7), (9.0, 0.1, 7), (9.0, 0.1, 8)])  # kept from the CPU for 8.9 s
+    monkeypatch.setattr(threads, "_now", lambda: next(moments))
+    kept_from_it = Watch()
+
+    assert not kept_from_it.was_waiting()
+    assert kept_from_it.was_waiting()
 
 
 def test_what_fails_is_raised() -> None:

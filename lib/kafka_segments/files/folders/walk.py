@@ -1,11 +1,9 @@
 """Find every segment below a source, in the driver."""
 
 import os
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -23,6 +21,7 @@ from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.storage.links import is_folder_outside, links_into
 from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
+from kafka_segments.files.storage.threads import Watch
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.names import (
     FolderState,
@@ -34,7 +33,7 @@ from kafka_segments.kafka.wire.names import (
 # Folders listed at a time; on object stores most of it is waiting. A task is one of many.
 _LISTERS = REQUESTS_AT_ONCE
 _LISTERS_A_TASK = 8
-_SOON = 0.005  # s without CPU that are no waiting yet: another process may have had it
+_CHUNKS_IN_THREADS = 8
 
 
 class ListedSegment(NamedTuple):
@@ -211,7 +210,8 @@ class _Listers:
 
     Stores are waited for. What a local disk has in memory is not: there threads would only keep
     each other from Python's lock, which takes three times as long. A network's disk, or one whose
-    folders are not in memory, shows by the CPU that listing took.
+    folders are not in memory, shows by a folder that is listed alone; another one is, some chunks
+    later.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class _Listers:
         self._list_rows = partial(
             _list_rows, follow_into=follow_into, finishes_swaps=finishes_swaps
         )
-        self._waits = False
+        self._chunks_in_threads = 0
 
     def __enter__(self) -> "_Listers":
         return self
@@ -233,25 +233,15 @@ class _Listers:
         """Yield the rows of each folder, in the order given."""
         here = 0
         if all(store_of(source).is_local for source, _ in folders):
-            while here < len(folders) and not self._waits:
-                with self._watch():
-                    rows = self._list_rows(folders[here])
+            while here < len(folders) and not self._chunks_in_threads:
+                watch = Watch()
+                rows = self._list_rows(folders[here])
+                if watch.was_waiting():
+                    self._chunks_in_threads = _CHUNKS_IN_THREADS
                 here += 1
                 yield rows
-            if here < len(folders):
-                with self._watch():
-                    at_once = list(self._pool.map(self._list_rows, folders[here:]))
-                yield from at_once
-            return
-        yield from self._pool.map(self._list_rows, folders)
-
-    @contextmanager
-    def _watch(self) -> Iterator[None]:
-        """Note whether what is done meanwhile is mostly waiting."""
-        began, cpu = time.perf_counter(), time.process_time()
-        yield
-        spent, worked = time.perf_counter() - began, time.process_time() - cpu
-        self._waits = spent - worked > max(worked, _SOON)
+            self._chunks_in_threads = max(0, self._chunks_in_threads - 1)
+        yield from self._pool.map(self._list_rows, folders[here:])
 
 
 def _list_rows(

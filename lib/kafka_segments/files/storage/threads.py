@@ -1,5 +1,6 @@
 """Do the same with many small things, in threads where they wait: where not, threads cost more."""
 
+import resource
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +12,29 @@ _Found = TypeVar("_Found")
 _MOST_A_TASK = 64
 _TASKS_A_THREAD = 8
 _AHEAD_OF_A_THREAD = 4
+
+
+class Watch:
+    """Tells whether what this thread has done since is mostly waiting.
+
+    Time without CPU is none by itself: on a busy machine other processes had it. Who waits for a
+    disk or for an answer gives the CPU away of his own accord, and the kernel counts that.
+    """
+
+    def __init__(self) -> None:
+        self._began, self._worked, self._waits = _now()
+
+    def was_waiting(self) -> bool:
+        """Return it, of the time since this watch was made."""
+        ended, worked, waits = _now()
+        work = worked - self._worked
+        return waits > self._waits and ended - self._began - work > work
+
+
+def _now() -> tuple[float, float, int]:
+    """Return the time, the CPU that this thread has had, and how often it gave the CPU away."""
+    used = resource.getrusage(resource.RUSAGE_THREAD)
+    return time.perf_counter(), used.ru_utime + used.ru_stime, used.ru_nvcsw
 
 
 def map_ahead(
@@ -52,10 +76,9 @@ def map_in_threads(
     """
     done, size = 0, 1
     while done < len(items):
-        began, worked = time.perf_counter(), time.thread_time()
+        watch = Watch()
         found = [function(item) for item in items[done : done + size]]
-        work = time.thread_time() - worked
-        waits = time.perf_counter() - began - work > work
+        waits = watch.was_waiting()
         done += len(found)
         yield from found
         if waits:
