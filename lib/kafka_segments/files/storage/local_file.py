@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 from enum import Enum
-from pathlib import Path
 
 _BLOCK_BYTES = 512
 _MOST_HOLES = 10_000
@@ -26,7 +25,7 @@ def local_kind(path: str) -> Kind:
         OSError: it cannot be told, as where a folder above may not be entered.
     """
     try:
-        mode = Path(path).stat().st_mode
+        mode = os.stat(path).st_mode  # noqa: PTH116  a Path takes ten times as long
     except (FileNotFoundError, NotADirectoryError):
         return Kind.NOTHING
     if stat.S_ISDIR(mode):

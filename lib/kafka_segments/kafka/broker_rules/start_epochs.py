@@ -28,7 +28,6 @@ class LogAtStart(NamedTuple):
         start_offset: the noted log start; 0: none is noted.
         end_offset: where it ends once it is loaded; None: not known. Where segments are recovered
             it may end before.
-        has_epochs: a batch has a leader epoch; None: not known.
         recovered_from: base offset of the first segment that is recovered after an unclean stop;
             None: none is.
     """
@@ -37,7 +36,6 @@ class LogAtStart(NamedTuple):
     snapshots: tuple[int, ...] = ()
     start_offset: int = 0
     end_offset: int | None = None
-    has_epochs: bool | None = None
     recovered_from: int | None = None
 
 

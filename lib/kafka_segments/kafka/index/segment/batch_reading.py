@@ -23,7 +23,6 @@ from kafka_segments.kafka.wire.wrappers import first_offset
 
 _WINDOW_BYTES = 64 * 1024
 _MOST_HELD_BYTES = 1024 * 1024
-_MOST_BATCHES = _WINDOW_BYTES // layout.MIN_BATCH_BYTES + 1
 
 
 def wrapped(offset: int) -> int:
@@ -40,11 +39,12 @@ def headers(read_into: ReadInto, start: int, end: int) -> Iterator[wire.Batches]
     """
     walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=False)
     walk.next_position = start
-    window = np.empty(_WINDOW_BYTES, dtype=np.uint8)
-    found = np.empty((wire.BATCH_FIELDS, _MOST_BATCHES), dtype=np.int64)
+    window = np.empty(max(min(_WINDOW_BYTES, end - start), 0), dtype=np.uint8)
+    most_batches = len(window) // layout.MIN_BATCH_BYTES + 1
+    found = np.empty((wire.BATCH_FIELDS, most_batches), dtype=np.int64)
     while True:
         position = walk.next_position
-        length = max(min(_WINDOW_BYTES, end - position), 0)
+        length = max(min(len(window), end - position), 0)
         _fill(read_into, position, window[:length], end)
         count = wire.walk_batches(window, length, position, found, 0, walk)
         if count:

@@ -13,9 +13,7 @@ from kafka_segments.verbs.judge.audit.rows import Row
 
 
 def read_log_at_start(log: Row, folder: Place, files: Mapping[str, int]) -> LogAtStart:
-    """Read where a log ends as its start does, and whether its batches have leader epochs.
-
-    What cannot be read is not known.
+    """Read where a log ends as its start does; what cannot be read is not known.
 
     Args:
         log: with is_clean, recovery_point and log_start_offset.
@@ -36,12 +34,25 @@ def read_log_at_start(log: Row, folder: Place, files: Mapping[str, int]) -> LogA
     if not bases:
         return start
     try:
-        return start._replace(
-            end_offset=_end(folder, bases[-1], files, is_recovered=recovered is not None),
-            has_epochs=_has_epochs(folder, bases, files),
-        )
+        end = _end(folder, bases[-1], files, is_recovered=recovered is not None)
     except (OSError, FileChangedError):
         return start
+    return start._replace(end_offset=end)
+
+
+def has_leader_epochs(folder: Place, start: LogAtStart, files: Mapping[str, int]) -> bool | None:
+    """Tell whether a log's batches have leader epochs; None: not known.
+
+    The first batches of the first and of the last segment that has some tell it. ``files``: as of
+    ``read_log_at_start``.
+    """
+    names = [name for base in start.bases if files[name := file_name(base, LOG)]]
+    asked = dict.fromkeys((*names[:1], *names[-1:]))
+    try:
+        found = (first_leader_epoch(folder.child(name)) for name in asked)
+        return any(epoch is not None and epoch >= 0 for epoch in found)
+    except OSError:
+        return None
 
 
 def _offset(name: str, suffix: str) -> int | None:
@@ -60,10 +71,3 @@ def _end(folder: Place, base: int, files: Mapping[str, int], *, is_recovered: bo
     if end.next_offset is None and (is_recovered or file_name(base, OFFSET_INDEX) not in files):
         return end.kept_offset
     return end.next_offset
-
-
-def _has_epochs(folder: Place, bases: Sequence[int], files: Mapping[str, int]) -> bool:
-    """Tell it by the first batches of the first and of the last segment that has some."""
-    names = [name for base in bases if files[name := file_name(base, LOG)]]
-    found = (first_leader_epoch(folder.child(name)) for name in {*names[:1], *names[-1:]})
-    return any(epoch is not None and epoch >= 0 for epoch in found)

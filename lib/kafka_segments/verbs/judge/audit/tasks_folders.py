@@ -28,7 +28,7 @@ from kafka_segments.verbs.judge.audit.decide.odd_files import (
     judge_odd_file,
     odd_log_file_consequence,
 )
-from kafka_segments.verbs.judge.audit.log_at_start import read_log_at_start
+from kafka_segments.verbs.judge.audit.log_at_start import has_leader_epochs, read_log_at_start
 from kafka_segments.verbs.judge.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.verbs.judge.audit.tasks import AuditScope
 from kafka_segments.verbs.judge.audit.tasks_uploads import lone_objects
@@ -89,10 +89,15 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
             continue
         if data is not None:
             read[name] = data
-    start = read_log_at_start(log, folder, {name: files[name].size_bytes for name in files})
-    if LEADER_EPOCHS in (files.keys() | odd.keys()) - read.keys():
-        start = start._replace(has_epochs=None)  # there is one, judged above
-    for found in judge_log_files(read, start, scope.version):
+    sizes = {name: entry.size_bytes for name, entry in files.items()}
+    start = read_log_at_start(log, folder, sizes)
+
+    def has_epochs() -> bool | None:
+        if LEADER_EPOCHS in (files.keys() | odd.keys()) - read.keys():
+            return None  # there is a file, judged above
+        return has_leader_epochs(folder, start, sizes)
+
+    for found in judge_log_files(read, start, scope.version, has_epochs):
         link = files[found.name].link if found.name in files else None
         yield _file_row(log, found, len(read.get(found.name, b"")), link)
 

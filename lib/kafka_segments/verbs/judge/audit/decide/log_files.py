@@ -4,7 +4,7 @@ Source: ProducerStateManager.readSnapshot, LogLoader.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -68,10 +68,21 @@ def is_judged_whole(name: str) -> bool:
     return name == LEADER_EPOCHS or _SNAPSHOT_FILE.fullmatch(name) is not None
 
 
+def _not_known() -> None:
+    """Tell nothing of a log's batches."""
+
+
 def judge_log_files(
-    files: Mapping[str, bytes], log: LogAtStart, version: Version
+    files: Mapping[str, bytes],
+    log: LogAtStart,
+    version: Version,
+    has_epochs: Callable[[], bool | None] = _not_known,
 ) -> Iterator[LogFile]:
-    """Judge a log's producer snapshots and its leader epochs, by name, and what lacks of them."""
+    """Judge a log's producer snapshots and its leader epochs, by name, and what lacks of them.
+
+    ``has_epochs``: tells whether a batch has a leader epoch, None: not known. It is called only
+    where no file names one.
+    """
     reasons = {
         int(name[:20]): _bad_snapshot(data)
         for name, data in files.items()
@@ -81,10 +92,10 @@ def judge_log_files(
     newest = max((offset for offset in right if snapshot_fate(offset, log) in _READ), default=-1)
     for name in sorted(files):
         if name == LEADER_EPOCHS:
-            yield _judge_epochs(files[name], log, version)
+            yield _judge_epochs(files[name], log, version, has_epochs)
         else:
             yield _judge_snapshot(name, reasons[int(name[:20])], log, newest, version)
-    if LEADER_EPOCHS not in files and log.has_epochs and version >= _SINCE:
+    if LEADER_EPOCHS not in files and version >= _SINCE and has_epochs():
         judgement = Judgement(
             LEADER_EPOCHS, IndexVerdict.MISSING, None, "no such file, and batches have epochs"
         )
@@ -133,7 +144,9 @@ def _bad_snapshot(data: bytes) -> str | None:
     return None
 
 
-def _judge_epochs(data: bytes, log: LogAtStart, version: Version) -> LogFile:
+def _judge_epochs(
+    data: bytes, log: LogAtStart, version: Version, has_epochs: Callable[[], bool | None]
+) -> LogFile:
     epochs, kind, reason = _read_epochs(data)
     if version < _SINCE:
         return _ignored(LEADER_EPOCHS, None, LEADER_EPOCHS, reason, version)
@@ -153,7 +166,7 @@ def _judge_epochs(data: bytes, log: LogAtStart, version: Version) -> LogFile:
         )
         text = f"dropped at start: the epochs from {first.epoch} on"
         found = Consequence(Effect.LOSES_EPOCHS, text, _FIND_RECORDS)
-    elif not epochs and log.has_epochs:
+    elif not epochs and has_epochs():
         verdict, kind = IndexVerdict.NEVER_WRITTEN, IndexKind.EMPTY
         reason, found = "no entries, and batches have epochs", _without_epochs(log)
     else:
