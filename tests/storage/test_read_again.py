@@ -53,16 +53,33 @@ def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_pa
 
     told = mark_put_back(warehouse, OF_SOURCES)  # before a build
     marks = marks_of(warehouse, ["/logs"])
-    note_versions(warehouse, ("offset_index",))  # at its end
+    again = note_versions(warehouse, ("offset_index",))  # at its end
     _commit(table, 3, "DELETE")
-    note_versions(warehouse, ("offset_index",))  # one that came while another one was under way
+    meanwhile = note_versions(warehouse, ("offset_index",))  # one came while it was under way
 
     assert (none, told) == (
         [],
         ["table offset_index: rows were taken back by RESTORE in version 2"],
     )
+    assert (again, meanwhile) == (
+        [],
+        ["table offset_index: rows were taken back by DELETE in version 3"],
+    )
     assert (len(marks), len(marks_of(warehouse, ["/logs"]))) == (1, 2)
     assert mark_put_back(warehouse, OF_SOURCES) == []
+
+
+def test_what_was_taken_back_of_a_table_of_which_nothing_is_noted_is_marked_too(
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "offset_index"
+    write_deltalake(table, pa.table({"offset": [1]}))
+    _commit(table, 1, "RESTORE")
+
+    told = note_versions(str(tmp_path), ("offset_index",))  # at the end of the first build
+
+    assert told == ["table offset_index: rows were taken back by RESTORE in version 1"]
+    assert len(marks_of(str(tmp_path), ["/logs"])) == 1
 
 
 def _commit(table: Path, version: int, operation: str) -> None:

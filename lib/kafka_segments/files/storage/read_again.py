@@ -18,15 +18,19 @@ _FOLDER = "_read_again"
 _MARK, _READ = ".mark", ".read"
 
 
-def mark_read_again(warehouse: str, why: str, *, of: str = "") -> None:
-    """Leave a mark, with a line for a person that says what it is for.
+def mark_read_again(warehouse: str, why: str, *, of: str = "") -> bool:
+    """Leave a mark, with a line for a person that says what it is for; return whether it is new.
 
     ``of``: a name of what it is for, which is marked once; else it is another mark each time.
 
     Raises:
         OSError: it cannot be written.
     """
-    _write(warehouse, f"{of or uuid.uuid4().hex}{_MARK}", why)
+    name = f"{of or uuid.uuid4().hex}{_MARK}"
+    if of and place(join_uri(warehouse, _FOLDER, name)).kind() is not Kind.NOTHING:
+        return False
+    _write(warehouse, name, why)
+    return True
 
 
 def marks_of(warehouse: str, sources: Iterable[str]) -> frozenset[str]:

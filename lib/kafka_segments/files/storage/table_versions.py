@@ -93,8 +93,8 @@ def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
 def mark_put_back(warehouse: str, names: Iterable[str]) -> list[str]:
     """Have all segments read again where somebody took rows of a table back; return why, in words.
 
-    Commits since the version that is noted are looked at: a RESTORE of the entries, say, leaves a
-    table of segments that says of all of them that they are read.
+    Commits since the version that is noted are looked at, all where none is: a RESTORE of the
+    entries, say, leaves a table of segments that says of all of them that they are read.
 
     Raises:
         OSError: a mark cannot be written, or a store did not give the notes.
@@ -103,28 +103,29 @@ def mark_put_back(warehouse: str, names: Iterable[str]) -> list[str]:
     noted = _noted_or_none(warehouse) or {}
     found = []
     for name in names:
-        if name in noted:
-            entries = log_entries(join_uri(warehouse, name))
-            found += _marked(warehouse, name, entries, noted[name].version)
+        found += _marked(warehouse, name, log_entries(join_uri(warehouse, name)), noted.get(name))
     return found
 
 
-def _marked(warehouse: str, name: str, entries: list[FileEntry], since: int) -> list[str]:
+def _marked(
+    warehouse: str, name: str, entries: list[FileEntry], noted: NotedLog | None
+) -> list[str]:
     found = []
+    since = -1 if noted is None else noted.version
     for commit in put_back_since(join_uri(warehouse, name), entries, since):
         why = (
             f"table {name}: rows were taken back by {commit.operation} in version {commit.version}"
         )
-        mark_read_again(warehouse, why, of=f"{name}-{commit.version}-{commit.at_ms}")
-        found.append(why)
+        if mark_read_again(warehouse, why, of=f"{name}-{commit.version}-{commit.at_ms}"):
+            found.append(why)
     return found
 
 
-def note_versions(warehouse: str, names: Iterable[str]) -> None:
+def note_versions(warehouse: str, names: Iterable[str]) -> list[str]:
     """Note the logs that tables have now; of those that are not there nothing is noted.
 
-    What somebody took back of a build's tables meanwhile is marked, see ``mark_put_back``; a store
-    is not asked for that.
+    What somebody took back of a build's tables meanwhile is marked as by ``mark_put_back``, and
+    returned in words.
 
     Notes that are spoilt stay: what they had said of other tables is not known.
 
@@ -134,19 +135,21 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
     with creation_lock(warehouse, NOTES):  # logs are listed within: no version goes back
         noted = _noted_or_none(warehouse)
         if noted is None:
-            return
+            return []
+        found = []
         for name in names:
             entries = log_entries(join_uri(warehouse, name))
             version = last_version_among(entries)
             before = noted.pop(name, None)
             if version is not None:
-                if before is not None and name in OF_SOURCES and store_of(warehouse).is_local:
-                    _marked(warehouse, name, entries, before.version)
+                if name in OF_SOURCES:
+                    found += _marked(warehouse, name, entries, before)
                 commits = commits_since_checkpoint(entries)
                 sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
                 crcs = _crcs_of(join_uri(warehouse, name), commits)
                 noted[name] = NotedLog(version, sizes, crcs)
         _write(warehouse, noted)
+    return found
 
 
 def _crcs_of(table: str, commits: Iterable[FileEntry]) -> dict[int, int]:

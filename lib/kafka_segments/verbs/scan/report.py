@@ -81,6 +81,10 @@ def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> 
             "their checksums were not verified, as --check headers says: whether their records are"
             " sound is not known"
         )
+    lines += (
+        f"{why}, while this build ran: run it again, it then reads all of its segments"
+        for why in done.taken_back
+    )
     lines += map(no_segments, done.empty_sources)
     lines += _missing(done)
     lines += _not_taken(done)

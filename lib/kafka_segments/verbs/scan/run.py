@@ -125,7 +125,8 @@ class Build:
             missing = find_missing(self._warehouse, self._options.sources, work)
             summary = self._summary(work, totals, missing)
             self._append_run(summary)
-            note_versions(self._options.warehouse, (table.name for table in BUILD_TABLES))
+            names = [table.name for table in BUILD_TABLES]
+            summary = summary.with_taken_back(note_versions(self._options.warehouse, names))
         _LOG.info(
             "built segments=%s scanned=%s damaged=%s bytes=%s seconds=%.1f",
             summary.segments_found,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_segments.files.folders import kinds
@@ -25,9 +25,10 @@ class BuildSummary:
     ``segments_looked_at`` are judged by a first look, ``segments_doubted`` were read as a whole
     because one was not enough. ``segments_forbidden`` may not be read by this user, for which
     ``forbidden_why`` has an example; they are not among the damaged. ``missing`` are segments that
-    lack between two others of a log that was not compacted. ``findings`` counts what someone must
-    look at: the other damaged segments, the forbidden ones, the other unrecognized files, the
-    missing segments, and ``empty_sources``, below which there is no segment.
+    lack between two others of a log that was not compacted. ``taken_back`` says which rows of the
+    tables somebody else took back while it ran. ``findings`` counts what someone must look at: the
+    other damaged segments, the forbidden ones, the other unrecognized files, the missing segments,
+    what was taken back, and ``empty_sources``, below which there is no segment.
     """
 
     run_id: str
@@ -50,6 +51,11 @@ class BuildSummary:
     forbidden_why: str | None = None
     empty_sources: tuple[str, ...] = ()
     missing: "tuple[MissingSegment, ...]" = ()
+    taken_back: tuple[str, ...] = ()
+
+    def with_taken_back(self, found: Sequence[str]) -> "BuildSummary":
+        """Return the same with what somebody took back of the tables, in words."""
+        return replace(self, taken_back=tuple(found), findings=self.findings + len(found))
 
 
 class Totals(NamedTuple):
