@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.verbs.scan.decide.entries import rescanned_segments, with_gone
+from kafka_segments.verbs.scan.decide.entries import scanned_segments, with_gone
 from kafka_segments.verbs.scan.decide.folding import (
     fold_order,
     has_transactions,
@@ -70,9 +70,7 @@ def test_what_is_read_again_is_what_differs(spark: SparkSession) -> None:
     }  # fmt: skip
     assert set(_plans(found, None).values()) == {SCAN}
     everything = found.transform(plan_scan(before, options="o", full=True)).collect()
-    assert [(row["plan"], row["is_known"]) for row in everything] == [
-        (SCAN, row["base_offset"] < 7) for row in everything
-    ]
+    assert {row["plan"] for row in everything} == {SCAN}
 
 
 def test_a_first_look_leaves_rows_of_whole_files_that_have_not_changed(spark: SparkSession) -> None:
@@ -226,24 +224,26 @@ def test_entries_of_segments_that_were_read_again_are_gone_where_they_are_not_fo
         {"base_offset": 0, "offset": 5, "position": 70},
         {"base_offset": 0, "offset": 9, "position": 140},
         {"base_offset": 10, "offset": 15, "position": 70},
+        {"base_offset": 20, "offset": 25, "position": 70},  # a killed build left it
     )
     found = frame(spark, columns, {"base_offset": 0, "offset": 5, "position": 71})
     planned = frame(
         spark,
-        "base_offset long, is_known boolean, plan string",
-        {"base_offset": 0, "is_known": True, "plan": SCAN},
-        {"base_offset": 10, "is_known": True, "plan": SAME},
-        {"base_offset": 20, "is_known": False, "plan": SCAN},
+        "base_offset long, plan string",
+        {"base_offset": 0, "plan": SCAN},
+        {"base_offset": 10, "plan": SAME},
+        {"base_offset": 20, "plan": SCAN},
     )
 
-    rescanned = rescanned_segments(planned, None)
+    scanned = scanned_segments(planned, None)
     keys = (*SEGMENT_KEYS, "offset")
-    rows = found.transform(with_gone(before, rescanned, keys=keys)).collect()
+    rows = found.transform(with_gone(before, scanned, keys=keys)).collect()
 
-    assert [row["base_offset"] for row in rescanned.collect()] == [0]
+    assert [row["base_offset"] for row in scanned.collect()] == [0, 20]
     assert sorted((row["offset"], row["position"], row["is_gone"]) for row in rows) == [
         (5, 71, False),
         (9, 140, True),
+        (25, 70, True),
     ]
 
 
@@ -282,10 +282,10 @@ def test_a_log_without_a_checkpointed_start_begins_at_0(spark: SparkSession) -> 
 def test_work_is_counted_by_what_is_done_with_a_segment(spark: SparkSession) -> None:
     planned = frame(
         spark,
-        "plan string, size_bytes long, is_known boolean",
-        {"plan": SCAN, "size_bytes": 3, "is_known": True},
-        {"plan": SCAN, "size_bytes": 4, "is_known": False},
-        {"plan": SAME, "size_bytes": 5, "is_known": True},
+        "plan string, size_bytes long",
+        {"plan": SCAN, "size_bytes": 3},
+        {"plan": SCAN, "size_bytes": 4},
+        {"plan": SAME, "size_bytes": 5},
     )
     known = frame(spark, "base_offset long", {"base_offset": 3}, {"base_offset": 5})
 
@@ -293,7 +293,7 @@ def test_work_is_counted_by_what_is_done_with_a_segment(spark: SparkSession) -> 
     of_none = count_work(planned.limit(0), known.limit(0), known.limit(0)).collect()
 
     assert {row["plan"]: tuple(row)[1:] for row in rows} == {
-        SCAN: (2, 7, 1), SAME: (1, 5, 1), GONE: (1, 0, 1), KNOWN_ROWS: (1, 0, 1),
+        SCAN: (2, 7), SAME: (1, 5), GONE: (1, 0), KNOWN_ROWS: (1, 0),
     }  # fmt: skip
     assert of_none == []
 

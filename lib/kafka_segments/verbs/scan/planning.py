@@ -65,7 +65,6 @@ class BuildWork(NamedTuple):
         planned: the segments of the listing with which something is to be done, as ``plan_scan``
             marks them.
         load: the segments to be read, and their bytes.
-        rescanned: how many of these have a row in ``segments``.
         retouched: how many segments became or ceased to be the active one.
         vanished: the rows of ``segments`` that were not found again; None if there are none.
         vanished_count: how many these are.
@@ -77,7 +76,6 @@ class BuildWork(NamedTuple):
     known: DataFrame | None
     planned: DataFrame
     load: Load
-    rescanned: int = 0
     retouched: int = 0
     vanished: DataFrame | None = None
     vanished_count: int = 0
@@ -316,7 +314,6 @@ class _Plan(NamedTuple):
             known=known,
             planned=self.planned,
             load=self.load,
-            rescanned=self._count(decide.SCAN, "known"),
             retouched=self._count(decide.RETOUCH, "segments"),
             vanished=vanished,
             vanished_count=self._count(decide.GONE, "segments"),

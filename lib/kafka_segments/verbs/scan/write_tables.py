@@ -154,16 +154,11 @@ class BuildTables:
         if self._work.known is None:
             self._warehouse.fill(table, entries, where=self._scope_of_entries())
             return
-        if self._work.rescanned or withheld is not None:
-            rescanned = decide_entries.rescanned_segments(self._work.planned, withheld)
-            before = self._warehouse.read(table)
-            if where is not None:
-                before = before.alias("t").where(where)
-            entries = entries.transform(
-                decide_entries.with_gone(before, rescanned, keys=table.keys)
-            )
-        else:
-            entries = entries.withColumn(decide_entries.IS_GONE, F.lit(False))
+        scanned = decide_entries.scanned_segments(self._work.planned, withheld)
+        before = self._warehouse.read(table)
+        if where is not None:
+            before = before.alias("t").where(where)
+        entries = entries.transform(decide_entries.with_gone(before, scanned, keys=table.keys))
         self._warehouse.merge(table, entries, only_in=where, deleted=decide_entries.IS_GONE)
 
     def _write_ranges(self, scanned: DataFrame) -> None:

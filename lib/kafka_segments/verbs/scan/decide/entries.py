@@ -23,27 +23,28 @@ def without_withheld(withheld: DataFrame | None) -> Transform:
     return transform
 
 
-def rescanned_segments(planned: DataFrame, withheld: DataFrame | None) -> DataFrame:
-    """Return the keys of the known segments whose entries may no longer be true.
+def scanned_segments(planned: DataFrame, withheld: DataFrame | None) -> DataFrame:
+    """Return the keys of the segments of which there may be entries that are not true.
+
+    They may be of segments that the table of segments does not know: a killed build left them.
 
     Needs: ``planned``: rows of ``plan_scan``; ``withheld``: ``SEGMENT_KEYS``, None for no segment.
     Gives: ``SEGMENT_KEYS``.
     """
-    is_rescanned = F.col("is_known") & (F.col("plan") == SCAN)
-    rescanned = planned.where(is_rescanned).select(*SEGMENT_KEYS)
-    return rescanned if withheld is None else rescanned.union(withheld).distinct()
+    scanned = planned.where(F.col("plan") == SCAN).select(*SEGMENT_KEYS)
+    return scanned if withheld is None else scanned.union(withheld).distinct()
 
 
-def with_gone(before: DataFrame, rescanned: DataFrame, *, keys: tuple[str, ...]) -> Transform:
-    """Add the entries of rescanned segments that are no longer there, marked ``is_gone``.
+def with_gone(before: DataFrame, scanned: DataFrame, *, keys: tuple[str, ...]) -> Transform:
+    """Add the entries of scanned segments that are no longer there, marked ``is_gone``.
 
-    Needs: the new entries; ``before``: rows of the table; ``rescanned``: ``SEGMENT_KEYS``.
+    Needs: the new entries; ``before``: rows of the table; ``scanned``: ``SEGMENT_KEYS``.
         ``keys`` is the key of the table.
     Gives: the columns of the entries, and ``is_gone`` (boolean).
     """
 
     def transform(entries: DataFrame) -> DataFrame:
-        gone = before.join(rescanned, list(SEGMENT_KEYS), how="left_semi").join(
+        gone = before.join(scanned, list(SEGMENT_KEYS), how="left_semi").join(
             entries, list(keys), how="left_anti"
         )
         return entries.withColumn(IS_GONE, F.lit(False)).unionByName(

@@ -46,7 +46,7 @@ def plan_scan(
 
     Needs: rows of kind segment with cluster and broker_id, and what ``options`` is made of;
         ``known``: rows of ``segments``.
-    Gives: the same with ``fingerprint``, ``is_known``, ``index_format_before`` and ``plan``.
+    Gives: the same with ``fingerprint``, ``index_format_before`` and ``plan``.
     """
     in_words = F.lit(options) if isinstance(options, str) else options
     fingerprint = F.concat_ws("/", *fingerprint_columns(needs_next=needs_next), in_words)
@@ -56,7 +56,6 @@ def plan_scan(
         if known is None:
             return marked.withColumns(
                 {
-                    "is_known": F.lit(False),
                     "index_format_before": F.lit(None).cast("string"),
                     "plan": F.lit(SCAN),
                 }
@@ -75,7 +74,6 @@ def plan_scan(
         is_touched = F.col("_had_vanished") | (F.col("is_active") != F.col("_is_active"))
         return (
             marked.join(before, list(SEGMENT_KEYS), how="left")
-            .withColumn("is_known", F.col("_is_active").isNotNull())
             .withColumn(
                 "plan",
                 F.when(~is_same, SCAN).when(is_touched, RETOUCH).otherwise(SAME),
@@ -180,20 +178,19 @@ def count_work(planned: DataFrame, gone_keys: DataFrame, known: DataFrame) -> Da
 
     Needs: rows of ``plan_scan``, of ``gone``, and of ``segments``.
     Gives: ``plan`` (also ``GONE``, and ``KNOWN`` where there are rows of ``segments`` at all),
-        ``segments``, ``bytes``, ``known`` (how many of them are known).
+        ``segments``, ``bytes``.
     """
-    counted = ("plan", "size_bytes", "is_known")
-    of_table = {"size_bytes": F.lit(0).cast("long"), "is_known": F.lit(True)}
+    counted = ("plan", "size_bytes")
+    no_bytes = F.lit(0).cast("long").alias("size_bytes")
     any_known = known.select("base_offset").limit(1)
     rows = (
         planned.select(*counted)
-        .unionByName(gone_keys.withColumns({**of_table, "plan": F.lit(GONE)}).select(*counted))
-        .unionByName(any_known.withColumns({**of_table, "plan": F.lit(KNOWN)}).select(*counted))
+        .unionByName(gone_keys.select(F.lit(GONE).alias("plan"), no_bytes))
+        .unionByName(any_known.select(F.lit(KNOWN).alias("plan"), no_bytes))
     )
     return rows.groupBy("plan").agg(
         F.count("*").alias("segments"),
         F.sum("size_bytes").alias("bytes"),
-        F.count_if("is_known").alias("known"),
     )
 
 
