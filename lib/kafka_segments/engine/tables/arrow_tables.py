@@ -19,7 +19,9 @@ from kafka_segments.engine.limits import (
     SMALL_TABLE_FILES,
 )
 from kafka_segments.engine.tables.schemas import parsed
-from kafka_segments.files.storage.delta_append import append_rows
+from kafka_segments.files.storage.delta_append import append_rows, writable_table
+from kafka_segments.files.storage.delta_join import commit_join
+from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.delta_merge import commit_merge, mergeable_table
 from kafka_segments.files.storage.delta_metadata import read_metadata
 from kafka_segments.files.storage.delta_properties import CHANGE_FEED, is_set
@@ -29,6 +31,7 @@ from kafka_segments.files.storage.stores import store_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _MOST_TRIES = 5
+_JOINED_EVERY, _LEAST_JOINED = 20, 10
 
 
 def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
@@ -131,6 +134,22 @@ def merge_small(
             return False
         return True
     return False
+
+
+def join_small(uri: str) -> None:
+    """Join the files of a small table on this machine now and then: once in some commits.
+
+    Delta is left alone to do it in a table that asks more of its writers.
+    """
+    if not store_of(uri).is_local or (last_version(uri) or 0) % _JOINED_EVERY != 1:
+        return
+    read, table = _read_small(uri), read_metadata(uri)
+    if read is None or table is None or not read.is_plain or len(read.files) < _LEAST_JOINED:
+        return
+    if table.version == read.version and writable_table(uri, table.constraints) == table:
+        rows = _joined(read, arrow_schema(parsed(read.schema)))
+        if rows is not None:
+            commit_join(uri, table, read, rows)
 
 
 def _merge_into(

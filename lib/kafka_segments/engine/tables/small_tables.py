@@ -16,6 +16,7 @@ from kafka_segments.engine.limits import MOST_UNCHANGED
 from kafka_segments.engine.tables.arrow_tables import (
     append_small,
     is_small,
+    join_small,
     merge_small,
     read_columns,
     read_small,
@@ -55,6 +56,7 @@ class SmallTables(SparkTables):
         few, met = _collected_and_met(table, rows)
         found, uri = rows_in_driver(few), join_uri(self._root, table.name)
         if append_small(uri, found, constraints=met):
+            join_small(uri)
             self._note(table)
         else:
             super().append(table, few)
@@ -90,6 +92,7 @@ class SmallTables(SparkTables):
         found, uri = rows_in_driver(few), join_uri(self._root, table.name)
         is_done = merge_small(uri, found, keys=table.keys, deleted=deleted, constraints=met)
         if is_done:
+            join_small(uri)
             self._note(table)
         return few, is_done
 

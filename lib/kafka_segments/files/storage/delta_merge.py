@@ -71,7 +71,7 @@ def commit_merge(
         written.append({"cdc": _write_changes(uri, merged)})
     now_ms = time.time_ns() // 1_000_000
     removed = [
-        {"remove": _remove(*read.added[number], len(read.files[number]), now_ms)}
+        {"remove": removed_file(*read.added[number], len(read.files[number]), now_ms)}
         for number in merged.changed
     ]
     said = _commit_info(table, merged, keys)
@@ -111,7 +111,8 @@ def _write_changes(uri: str, merged: Merged) -> dict[str, Any]:
     }
 
 
-def _remove(path: str, size_bytes: int, rows: int, now_ms: int) -> dict[str, Any]:
+def removed_file(path: str, size_bytes: int, rows: int, now_ms: int) -> dict[str, Any]:
+    """Return the ``remove`` action of a file by its path, bytes and rows."""
     return {
         "path": path,
         "deletionTimestamp": now_ms,
