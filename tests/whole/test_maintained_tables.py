@@ -1,5 +1,6 @@
 """Builds on tables that somebody else maintains: what was taken back is made again, and said."""
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, TIME_INDEX
+from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.verbs.scan import run
 from support.logs.growing_logs import GrowingLogs
 from support.spark.connect_client import Done, run_verb
 from support.spark.stored_builds import NOW_MS, rows_few
@@ -17,7 +20,7 @@ OF_A_RUN = {"run_id", "fingerprint", "scanned_at"}
 
 
 def _build(source: Path, warehouse: Path) -> Done:
-    called = ["build", "--source", str(source), "--warehouse", str(warehouse), "--quiet"]
+    called = ["build", "--source", str(source), "--warehouse", str(warehouse)]
     return run_verb([*called, "--now-ms", str(NOW_MS), "--output", "json"])
 
 
@@ -29,6 +32,20 @@ def _rows(spark: SparkSession, warehouse: Path) -> list[list[dict[str, Any]]]:
         ]
         for table in (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
     ]
+
+
+def _kill_before_segments(source: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a build end where it has written all tables but that of segments."""
+    merge = Warehouse.merge
+
+    def killed(self: Warehouse, table: Table, rows: Any, **options: Any) -> None:
+        if table is SEGMENTS:
+            raise RuntimeError("killed")
+        merge(self, table, rows, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "merge", killed)
+        assert _build(source, warehouse).status == 3
 
 
 def _restore(spark: SparkSession, table: Path) -> None:
@@ -59,6 +76,48 @@ def test_entries_that_somebody_restored_to_an_older_version_are_made_again(
     assert after == before
     assert [len(done.out.splitlines()) for done in (mended, last)] == [len(logs.segments), 0]
     assert [done.status for done in (mended, last)] == [1, 0]
+
+
+def test_what_somebody_takes_back_while_a_build_runs_is_said_by_it_and_made_again_by_the_next(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
+    for _ in range(12):
+        logs.grow()
+    find_missing = run.find_missing
+
+    def restored_meanwhile(*asked: Any) -> Any:
+        _restore(spark, tables / "offset_index")
+        return find_missing(*asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "find_missing", restored_meanwhile)
+        built = [_build(tmp_path / "logs", tables)]  # the first one: nothing is noted yet
+    built += [_build(tmp_path / "logs", tables) for _ in range(2)]
+    _build(tmp_path / "logs", tmp_path / "new")
+
+    assert [done.status for done in built] == [1, 0, 0]
+    assert "table offset_index: rows were taken back by RESTORE in version 2" in built[0].err
+    assert [len(done.out.splitlines()) for done in built[1:]] == [len(logs.segments), 0]
+    assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
+
+
+def test_entries_that_a_killed_build_left_of_a_new_segment_go_where_it_becomes_another_one(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
+    _build(tmp_path / "logs", tables)
+    known = set(logs.segments)
+    while not any(logs.segments[key].entries for key in logs.segments.keys() - known):
+        logs.grow()
+    _kill_before_segments(tmp_path / "logs", tables, monkeypatch)
+    for topic, partition, base_offset in logs.segments.keys() - known:
+        file = tmp_path / "logs" / f"{topic}-{partition}" / f"{base_offset:020d}.log"
+        os.truncate(file, 100)
+    _build(tmp_path / "logs", tables)
+    _build(tmp_path / "logs", tmp_path / "new")
+
+    assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
 
 
 def test_what_is_counted_while_logs_grow_is_what_each_build_says(
