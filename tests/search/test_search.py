@@ -20,6 +20,7 @@ from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.frames.driver_rows import with_values
 from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows
+from kafka_segments.engine.limits import MOST_IN_DRIVER
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.moments import NAMED
@@ -30,6 +31,7 @@ from kafka_segments.verbs.find.search.run import (
     search_names,
     search_times,
 )
+from kafka_segments.verbs.find.search.tasks import find_first_records
 from support.logs.strategies import v2_batch
 from support.model.plain_decoder import PlainRecord, plain_records
 from support.spark.filled_tables import fill
@@ -399,3 +401,25 @@ def test_what_cannot_be_meant_is_one_line_and_status_2(
 
 def _minus_1(offset: int | None) -> int:
     return -1 if offset is None else offset
+
+
+@pytest.mark.parametrize("count", [1, MOST_IN_DRIVER + 1])
+def test_few_searches_are_made_once_whoever_makes_them(
+    spark: SparkSession, tmp_path: Path, count: int
+) -> None:
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(v2_batch(0, [(1_000, None, b"a")]))
+    columns = (
+        "cluster string, broker_id int, log_dir string, topic string, partition int,"
+        " base_offset long, path string, start_position long, valid_bytes long,"
+        " least_timestamp_ms long, least_offset long"
+    )
+    size = log.stat().st_size
+    asked = [("c", 1, "/d", "t", 0, 0, str(log), 0, size, n, 0) for n in range(count)]
+
+    with few_rows(spark):
+        found = find_first_records(spark.createDataFrame(asked, columns))
+        log.unlink()
+        rows = found.collect()
+
+    assert [row["problem"] for row in rows] == [None] * count

@@ -12,6 +12,7 @@ _Found = TypeVar("_Found")
 _MOST_A_TASK = 64
 _TASKS_A_THREAD = 8
 _AHEAD_OF_A_THREAD = 4
+_OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS tells of processes
 
 
 class Watch:
@@ -33,7 +34,7 @@ class Watch:
 
 def _now() -> tuple[float, float, int]:
     """Return the time, the CPU that this thread has had, and how often it gave the CPU away."""
-    used = resource.getrusage(resource.RUSAGE_THREAD)
+    used = resource.getrusage(_OF_THREAD)
     return time.perf_counter(), used.ru_utime + used.ru_stime, used.ru_nvcsw
 
 

@@ -195,4 +195,4 @@ def find_first_records(located: DataFrame, lookup: RecordLookup | None = None) -
         finally:
             reads.close()
 
-    return map_rows(ordered, on_task, row_type)
+    return collected_if_few(map_rows(ordered, on_task, row_type))
