@@ -2,6 +2,8 @@
 
 import os
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.scan import run
+from kafka_segments.verbs.tell.validate import run as validate
 from support.logs.growing_logs import GrowingLogs
 from support.spark.connect_client import Done, run_verb
 from support.spark.stored_builds import NOW_MS, rows_few
@@ -118,6 +121,36 @@ def test_entries_that_a_killed_build_left_of_a_new_segment_go_where_it_becomes_a
     _build(tmp_path / "logs", tmp_path / "new")
 
     assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
+
+
+def test_a_validation_waits_for_a_build_that_has_written_entries_and_not_yet_their_segments(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
+    for _ in range(12):
+        logs.grow()
+    _build(tmp_path / "logs", tables)
+    for _ in range(12):
+        logs.grow()
+    _kill_before_segments(tmp_path / "logs", tables, monkeypatch)
+    asked = ["validate", "--warehouse", str(tables), "--now-ms", str(NOW_MS), "--fail-on", "fatal"]
+
+    @contextmanager
+    def build_ends(warehouse: str, *, alone: bool) -> Iterator[None]:
+        assert alone
+        _build(tmp_path / "logs", Path(warehouse))
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr(validate, "warehouse_lock", build_ends)
+        beside = run_verb(asked)
+    for _ in range(12):
+        logs.grow()
+    _kill_before_segments(tmp_path / "logs", tables, monkeypatch)
+    alone = run_verb(asked)
+
+    assert (beside.status, alone.status) == (0, 1)
+    assert "offset_index entries_match_segment" in alone.err
 
 
 def test_what_is_counted_while_logs_grow_is_what_each_build_says(

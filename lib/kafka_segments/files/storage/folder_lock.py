@@ -1,6 +1,7 @@
 """Locks of folders: a warehouse's own, and the one that a broker holds on a log directory."""
 
 import fcntl  # POSIX locks, which Java takes too
+import logging
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +13,7 @@ from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.kafka.wire.checkpoints import LOCK
 
+_LOG = logging.getLogger(__name__)
 _NAME = "_lock"
 _CREATION = "_locks"
 _FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux
@@ -31,14 +33,15 @@ class LockState(NamedTuple):
 
 @contextmanager
 def warehouse_lock(warehouse: str, *, alone: bool) -> Iterator[None]:
-    """Wait for the lock of a warehouse, and hold it.
+    """Wait for the lock of a warehouse, and hold it; a wait is logged.
 
     The kernel releases it when the process ends, however it ends. A store without locks has none.
     """
     if not store_of(warehouse).has_locks:
         yield
         return
-    with _locked(os.path.join(warehouse, _NAME), fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+    kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+    with _locked(os.path.join(warehouse, _NAME), kind, waits_for=f"other runs on {warehouse}"):
         yield
 
 
@@ -84,11 +87,16 @@ def internals_lock(warehouse: str) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(path: str, kind: int) -> Iterator[None]:
+def _locked(path: str, kind: int, *, waits_for: str = "") -> Iterator[None]:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, kind)
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waits_for:
+                _LOG.warning("waiting until %s end", waits_for)
+            fcntl.flock(descriptor, kind)
         yield
     finally:
         os.close(descriptor)

@@ -5,7 +5,7 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
@@ -21,6 +21,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.last_run import of_last_run
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.verbs.tell.validate.decide.checks import Severity, Suite
 from kafka_segments.verbs.tell.validate.decide.failures import count_failures
@@ -90,8 +91,12 @@ class Validation:
 
     def worst(self) -> Severity | None:
         """Return the worst severity of a failed check; None if all checks hold."""
-        failed = {result.severity for result in self.results if result.failed_rows}
-        return next((severity for severity in Severity if severity in failed), None)
+        return _worst(self.results)
+
+
+def _worst(results: Sequence[CheckResult]) -> Severity | None:
+    failed = {result.severity for result in results if result.failed_rows}
+    return next((severity for severity in Severity if severity in failed), None)
 
 
 def run_validate(
@@ -100,7 +105,9 @@ def run_validate(
     """Check every table of a warehouse; ``dry_run``: no table is written, nor Data Docs by default.
 
     1. One query measures all tables and counts, for every check, the rows that fail it.
-    2. Great Expectations holds the counts against every suite and writes the Data Docs.
+    2. Great Expectations holds the counts against every suite and writes the Data Docs. A build
+       that is under way writes entries before their segments: where a fatal expectation fails,
+       builds are waited for and kept out, and what they changed is measured once more.
     3. The results are appended to ``validation_results``. The segments that fail a fatal
        expectation replace all rows of ``quarantined_segments``, where these are others.
 
@@ -110,11 +117,14 @@ def run_validate(
     root = Warehouse(spark, options.warehouse)
     folder = _docs_folder(options, dry_run=dry_run)
     run_id = uuid.uuid4().hex
-    measured = _measured(root, options.now_ms)
-    suites = [suite for suite in SUITES if suite.table in measured]
-    results = _results(measured, suites, folder)
-    failed = {(result.table, result.check) for result in results if result.failed_rows}
     with ExitStack() as caches:
+        versions = _versions(root)
+        measured, suites, results = _validated(root, options.now_ms, folder)
+        if _worst(results) is Severity.FATAL:
+            _keep_builds_out(options.warehouse, caches)
+            if _versions(root) != versions:
+                measured, suites, results = _validated(root, options.now_ms, folder)
+        failed = {(result.table, result.check) for result in results if result.failed_rows}
         failing = None
         if any(failed.intersection(quarantining(suite)) for suite in suites):
             failing = computed_once(failing_segments(measured, suites), caches)
@@ -126,6 +136,25 @@ def run_validate(
             values = list(map(_result_values, results))
             root.append_values(tables.VALIDATION_RESULTS, values, stamp)
     return Validation(run_id, tuple(results), quarantined, folder)
+
+
+def _validated(
+    root: Warehouse, now_ms: int, docs_folder: str | None
+) -> tuple[dict[str, DataFrame], list[Suite], list[CheckResult]]:
+    """Return the measured rows of the tables, the suites for them, and what came of these."""
+    measured = _measured(root, now_ms)
+    suites = [suite for suite in SUITES if suite.table in measured]
+    return measured, suites, _results(measured, suites, docs_folder)
+
+
+def _versions(root: Warehouse) -> list[int | None]:
+    return [root.version(table) for table in tables.BUILD_TABLES]
+
+
+def _keep_builds_out(warehouse: str, locks: ExitStack) -> None:
+    """Wait for the builds under way, and let none begin; in a store nobody can."""
+    with suppress(OSError):  # a warehouse that may only be read
+        locks.enter_context(warehouse_lock(warehouse, alone=True))
 
 
 def _docs_folder(options: ValidateOptions, *, dry_run: bool) -> str | None:
