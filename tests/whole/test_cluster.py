@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -75,7 +76,13 @@ def driver(
     spark: SparkSession, cluster: SparkCluster, environment: Path, faults: Path
 ) -> Iterator[Driver]:
     """A driver whose executors suffer what is armed; stragglers get a second copy."""
-    settings = small_settings(cluster.url) | {
+    started = Driver(_faulty_settings(cluster, environment, faults), SHIPPED_PYTHON)
+    yield started
+    started.close()
+
+
+def _faulty_settings(cluster: SparkCluster, environment: Path, faults: Path) -> dict[str, str]:
+    return small_settings(cluster.url) | {
         "spark.archives": f"{environment}#environment",
         "spark.python.daemon.module": "faulty_daemon",
         "spark.executorEnv.FAULTS": str(faults),
@@ -83,9 +90,6 @@ def driver(
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "3s",
     }
-    started = Driver(settings, SHIPPED_PYTHON)
-    yield started
-    started.close()
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +210,40 @@ def test_a_scan_that_is_disturbed_ends_as_if_nothing_had_been(
     assert [(faults / f"{fault}.suffered").exists() for fault in suffered] == [True] * len(suffered)
     assert len(cluster.lost_workers()) == ("kill_worker" in suffered)
     cluster.start_workers()
+    assert (summary.segments_scanned, summary.findings) == (24, 0)
+    assert same_tables(spark, tmp_path, undisturbed)
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("cores", "suffered"),
+    [(1, ("kill_executor", "straggle")), (4, ("kill_executor",))],
+    ids=["four executors of one core", "one of four"],
+)
+def test_executors_of_any_size_give_the_same_where_one_is_killed(
+    cores: int,
+    suffered: tuple[str, ...],
+    cluster: SparkCluster,
+    environment: Path,
+    faults: Path,
+    undisturbed: Path,
+    spark: SparkSession,
+    broker: Path,
+    tmp_path: Path,
+) -> None:
+    of_size = _faulty_settings(cluster, environment, faults) | {
+        "spark.cores.max": "4",
+        "spark.executor.cores": str(cores),
+        "spark.default.parallelism": "8",
+    }
+    for fault in suffered:
+        (faults / f"{fault}.suffered").unlink(missing_ok=True)
+        (faults / fault).touch()
+
+    with closing(Driver(of_size, SHIPPED_PYTHON)) as driver:
+        summary = driver.build(broker / "logs", tmp_path).result()
+
+    assert [(faults / f"{fault}.suffered").exists() for fault in suffered] == [True] * len(suffered)
     assert (summary.segments_scanned, summary.findings) == (24, 0)
     assert same_tables(spark, tmp_path, undisturbed)
     assert leftovers(tmp_path) == []

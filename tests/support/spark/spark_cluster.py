@@ -18,7 +18,7 @@ _PATIENCE_SECONDS = 120
 
 
 class SparkCluster:
-    """A master and two workers with two cores each, as processes of their own."""
+    """A master and two workers with four cores each, as processes of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class SparkCluster:
                 continue
             log = f"worker-{host}-{len(self._processes)}.log"
             self._workers[host] = self._start(
-                *("worker.Worker", "--host", host, "--cores", "2", "--memory", "2g"),
+                *("worker.Worker", "--host", host, "--cores", "4", "--memory", "2g"),
                 *("--work-dir", str(self.folder / "work"), "--webui-port", "0", self.url),
                 log=log,
             )
