@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow
 OF_A_RUN = {"run_id", "fingerprint", "scanned_at"}
 
 
-def _build(source: Path, warehouse: Path) -> Done:
+def _build(source: Path, warehouse: Path, *, now_ms: int = NOW_MS) -> Done:
     called = ["build", "--source", str(source), "--warehouse", str(warehouse)]
-    return run_verb([*called, "--now-ms", str(NOW_MS), "--output", "json"])
+    return run_verb([*called, "--now-ms", str(now_ms), "--output", "json"])
 
 
 def _rows(spark: SparkSession, warehouse: Path) -> list[list[dict[str, Any]]]:
@@ -138,7 +138,7 @@ def test_a_validation_waits_for_a_build_that_has_written_entries_and_not_yet_the
     @contextmanager
     def build_ends(warehouse: str, *, alone: bool) -> Iterator[None]:
         assert alone
-        _build(tmp_path / "logs", Path(warehouse))
+        _build(tmp_path / "logs", Path(warehouse), now_ms=NOW_MS + 1)  # the last run
         yield
 
     with monkeypatch.context() as patch:
