@@ -33,9 +33,29 @@ def test_what_waits_is_done_by_all_threads_at_once() -> None:
 
     def meets(item: int) -> int:
         _waits(item)
-        return barrier.wait(10) if item else 0
+        return barrier.wait(10) if item > 1 else 0
 
-    assert len(list(map_in_threads(meets, range(1 + 4 * 8), threads=4))) == 33
+    assert len(list(map_in_threads(meets, range(2 + 4 * 8), threads=4))) == 34
+
+
+def test_what_the_first_one_waits_for_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[int] = []
+
+    class WaitsWhileItLoads:
+        def __init__(self) -> None:
+            self._loaded = len(loaded)
+
+        def was_waiting(self) -> bool:
+            return len(loaded) > self._loaded
+
+    def thread_of(item: int) -> int:
+        if not loaded:
+            loaded.append(item)
+        return threading.get_ident()
+
+    monkeypatch.setattr(threads, "Watch", WaitsWhileItLoads)
+
+    assert set(map_in_threads(thread_of, range(100), threads=4)) == {threading.get_ident()}
 
 
 def test_time_without_cpu_is_waiting_where_it_was_given_away(
@@ -57,7 +77,7 @@ def test_what_fails_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         list(map_in_threads(lambda item: 1 // item, [1, 0], threads=2))
     with pytest.raises(ZeroDivisionError):
-        list(map_in_threads(lambda item: 1 // _waits(item - 1), [1, 2, 0], threads=2))
+        list(map_in_threads(lambda item: 1 // _waits(item - 1), [1, 2, 3, 0], threads=2))
 
 
 def test_no_more_is_begun_than_a_few_ahead_of_what_is_taken() -> None:

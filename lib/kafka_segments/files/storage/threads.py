@@ -67,15 +67,17 @@ def map_in_threads(
 ) -> Iterator[_Found]:
     """Yield what a function returns of each item, in their order.
 
-    The calling thread takes them, one, two, four and up to 64 at a time, as long as it waits no
-    longer than it works: files in the page cache are read twice as fast so as by threads that wait
-    for each other. From there on threads take them, as many at a time, fewer where there would be
-    less than eight takes for each thread.
+    The calling thread takes them, one, one more, two, four and up to 64 at a time, as long as it
+    waits no longer than it works: files in the page cache are read twice as fast so as by threads
+    that wait for each other. The first one decides nothing: it may wait for what is loaded once.
+    From there on threads take them, as many at a time, fewer where there would be less than eight
+    takes for each thread.
 
     Raises:
         Exception: whatever the function raises.
     """
-    done, size = 0, 1
+    yield from map(function, items[:1])
+    done, size = 1, 1
     while done < len(items):
         watch = Watch()
         found = [function(item) for item in items[done : done + size]]
