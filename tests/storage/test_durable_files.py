@@ -43,6 +43,34 @@ def _left(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def test_a_file_is_whole_where_the_disk_takes_a_few_bytes_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
+
+    write_durably(tmp_path / "a", b"0123456789")
+    write_durably(tmp_path / "empty", b"")
+
+    assert _left(tmp_path) == {"a": b"0123456789", "empty": b""}
+
+
+def test_of_a_file_that_cannot_be_written_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"first")
+
+    def full(_descriptor: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+
+    with pytest.raises(OSError, match=r"0 of 2 bytes were written, \d+ are free"):
+        write_durably(tmp_path / "a", b"12")
+
+    assert _left(tmp_path) == {"a": b"first"}
+
+
 def test_files_written_together_are_all_on_disk_before_the_first_has_its_name(
     tmp_path: Path, changes: list[str]
 ) -> None:

@@ -11,7 +11,6 @@ import glob
 import hashlib
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,12 +22,13 @@ TEMPORARY = ".kafka-segments-tmp"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Codes of the errors of a disk that is full."""
 _DAY_NS = 86_400 * 10**9
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def temporary_name(path: str) -> str:
     """Return a name beside a path that no other process takes."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{TEMPORARY}")
+    folder, separator, name = path.rpartition("/")
+    return f"{folder}{separator}.{name}.{os.urandom(16).hex()}{TEMPORARY}"
 
 
 def remove_temporaries(folder: Path, *, name: str | None = None) -> None:
@@ -88,23 +88,41 @@ def durable_file(
             if is_synced:
                 stream.flush()
                 os.fsync(stream.fileno())
-        if finish is not None:
-            finish(Path(temporary))
-        if replaces:
-            os.replace(temporary, path)
-        else:
-            os.link(temporary, path)
-            os.unlink(temporary)
-        if is_synced:
-            sync_folder(Path(path).parent)
+        _name_whole(temporary, path, finish=finish, is_synced=is_synced, replaces=replaces)
     except BaseException as error:
-        written_bytes = _removed(Path(temporary))
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
-            wanted = "" if size_bytes is None else f" of {size_bytes}"
-            reason = f"{os.strerror(error.errno)}: {written_bytes}{wanted} bytes were written,"
-            free = free_bytes(Path(path).parent)
-            raise OSError(error.errno, f"{reason} {free} are free", str(path)) from None
+        _give_up(temporary, path, size_bytes, error)
         raise
+
+
+def _name_whole(
+    temporary: str,
+    path: Path | str,
+    *,
+    finish: Callable[[Path], object] | None,
+    is_synced: bool,
+    replaces: bool,
+) -> None:
+    if finish is not None:
+        finish(Path(temporary))
+    if replaces:
+        os.replace(temporary, path)
+    else:
+        os.link(temporary, path)
+        os.unlink(temporary)
+    if is_synced:
+        sync_folder(Path(path).parent)
+
+
+def _give_up(
+    temporary: str, path: Path | str, size_bytes: int | None, error: BaseException
+) -> None:
+    """Remove an unfinished file; of a full disk an error says how much is free."""
+    written_bytes = _removed(Path(temporary))
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        wanted = "" if size_bytes is None else f" of {size_bytes}"
+        reason = f"{os.strerror(error.errno)}: {written_bytes}{wanted} bytes were written,"
+        free = free_bytes(Path(path).parent)
+        raise OSError(error.errno, f"{reason} {free} are free", str(path)) from None
 
 
 def _removed(unfinished: Path) -> int:
@@ -125,12 +143,25 @@ def write_durably(
     is_synced: bool = True,
     replaces: bool = True,
 ) -> None:
-    """Write a file that appears whole; arguments and errors are those of ``durable_file``."""
-    size_bytes = len(data)
-    with durable_file(
-        path, size_bytes=size_bytes, finish=finish, is_synced=is_synced, replaces=replaces
-    ) as stream:
-        stream.write(data)
+    """Write a file that appears whole; arguments and errors are those of ``durable_file``.
+
+    By the system's own calls, as such files are many.
+    """
+    temporary = temporary_name(os.fspath(path))
+    try:
+        descriptor = os.open(temporary, _NEW_FILE, 0o666)
+        try:
+            written = os.write(descriptor, data) if data else 0
+            while written < len(data):
+                written += os.write(descriptor, memoryview(data)[written:])
+            if is_synced:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _name_whole(temporary, path, finish=finish, is_synced=is_synced, replaces=replaces)
+    except BaseException as error:
+        _give_up(temporary, path, len(data), error)
+        raise
 
 
 def write_together(

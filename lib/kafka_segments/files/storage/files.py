@@ -1,7 +1,7 @@
 """List folders and read files of any store; those that are no disks here through pyarrow.fs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,7 @@ from kafka_segments.files.storage.ranges_as_file import RangesAsFile
 from kafka_segments.files.storage.read_ahead import ReadAhead, arrow_ranges, read_range
 from kafka_segments.files.storage.stored_folder import list_stored_folder
 from kafka_segments.files.storage.stores import (
+    LOCAL,
     Store,
     checked_root,
     local_filesystem,
@@ -61,7 +62,7 @@ class Place(NamedTuple):
     @property
     def store(self) -> Store:
         """Return what the store of this place can do."""
-        return store_of("") if self.remote is None else store_behind(self.remote)
+        return LOCAL if self.remote is None else store_behind(self.remote)
 
     def kind(self) -> Kind:
         """Tell what lies there; of a symbolic link, what it leads to.
@@ -75,7 +76,10 @@ class Place(NamedTuple):
 
     def child(self, *parts: str) -> "Place":
         """Return the place of a path below this one; empty parts are left out."""
-        return Place(self.remote, "/".join([self.path, *(part for part in parts if part)]))
+        path = self.path
+        for part in parts:
+            path = f"{path}/{part}" if part else path
+        return Place(self.remote, path)
 
 
 @lru_cache(maxsize=64)
@@ -215,10 +219,9 @@ class OpenSegment(NamedTuple):
     written_bytes: int | None = None
 
 
-@contextmanager
 def open_segment(
     file: Place, *, reads_ahead: bool = True, at_end: Callable[[], None] = _nothing
-) -> Iterator[OpenSegment]:
+) -> AbstractContextManager[OpenSegment]:
     """Open a file for reads of ranges.
 
     The file may change while it is open: then a read is short, or ``check_unchanged`` raises. A log
@@ -231,9 +234,14 @@ def open_segment(
         UnreadableObjectError: the manifest of a tiered log does not allow to read it.
     """
     if tiered_log_of(file.path) is None:
-        with _open_stored(file, reads_ahead, at_end) as stored:
-            yield stored
-        return
+        return _open_stored(file, reads_ahead, at_end)
+    return _open_tiered(file, reads_ahead, at_end)
+
+
+@contextmanager
+def _open_tiered(
+    file: Place, reads_ahead: bool, at_end: Callable[[], None]
+) -> Iterator[OpenSegment]:
     try:
         manifest = read_manifest(file)
     except CorruptTextError as error:
@@ -268,17 +276,22 @@ def read_manifest(log: Place) -> SegmentManifest:
     return parse_manifest(name, data)
 
 
-@contextmanager
 def _open_stored(
     file: Place, reads_ahead: bool, at_end: Callable[[], None]
-) -> Iterator[OpenSegment]:
-    if not file.store.is_local:
-        with _open_remote(file, reads_ahead, at_end) as remote:
-            yield remote
-        return
-    with closing(LocalFile(file.path)) as opened:
+) -> AbstractContextManager[OpenSegment]:
+    if file.store.is_local:
+        return _open_local(file.path)
+    return _open_remote(file, reads_ahead, at_end)
+
+
+@contextmanager
+def _open_local(path: str) -> Iterator[OpenSegment]:
+    opened = LocalFile(path)
+    try:
         written = opened.written_bytes()
         yield OpenSegment(opened.read_into, opened.size_bytes, written_bytes=written)
+    finally:
+        opened.close()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import RLock
 from typing import NamedTuple
 
@@ -38,14 +38,17 @@ class FilesInTurn:
         self._announced.extend(file for file in files if not file.store.is_local)
         self._open_next()
 
-    @contextmanager
-    def open(self, file: Place) -> Iterator[OpenSegment]:
+    def open(self, file: Place) -> AbstractContextManager[OpenSegment]:
         """Open a file; those announced before it are not opened any more.
 
         Raises:
             OSError: the file does not exist or cannot be read.
             UnreadableObjectError: the manifest of a tiered log does not allow to read it.
         """
+        return open_segment(file) if file.store.is_local else self._open_stored(file)
+
+    @contextmanager
+    def _open_stored(self, file: Place) -> Iterator[OpenSegment]:
         opened = self._awaited(file)
         self._open_next()
         with opened.stack:

@@ -3,12 +3,13 @@
 import errno
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.files.storage.backups import is_there
 from kafka_segments.files.storage.files import Place, list_folder, place
-from kafka_segments.files.storage.local_file import Kind
+from kafka_segments.files.storage.local_file import Kind, LocalFile, local_kind
 from kafka_segments.files.storage.publishing import make_folder, publish
 from kafka_segments.files.storage.read_ahead import read_range
 from kafka_segments.files.storage.uris import join_uri
@@ -89,10 +90,13 @@ class IndexPublisher:
     ) -> None:
         """Publish files of a partition by name, as ``publish`` does."""
         folder = self._output.folder(source, relative_path)
+        placed = place(folder)
         for name, data in files.items():
-            target = place(folder).child(name)
+            if data is None and self._output.index_dir is None:
+                continue
+            target = placed.child(name)
             found = self._found(target)
-            if data == found or (data is None and self._output.index_dir is None):
+            if data == found:
                 continue
             if found is not None:
                 self._set_aside(source, relative_path, target, found)
@@ -141,10 +145,12 @@ class IndexPublisher:
         self.publish_named(source, relative_path, dict.fromkeys(set(found).difference(keep)))
 
     def _found(self, target: Place) -> bytes | None:
+        if target.store.is_local and local_kind(target.path) is Kind.NOTHING:
+            return None
         try:
             if target.store.is_local:
-                with open(target.path, "rb") as stream:
-                    return stream.read()
+                with closing(LocalFile(target.path)) as opened:
+                    return opened.read(0, opened.size_bytes)
             with target.filesystem.open_input_file(target.path) as file:
                 return read_range(file, file.size(), 0)
         except FileNotFoundError:

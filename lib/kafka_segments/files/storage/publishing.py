@@ -35,8 +35,10 @@ def publish(target: Place, data: bytes) -> None:
     if store.uploads_whole:
         _write(target, data)
     elif store.is_local:
-        with named_errors(target.path):
+        try:
             write_durably(target.path, data, is_synced=False)
+        except OSError as error:
+            raise _named(error, target.path) from None
     else:
         _publish_by_move(target, data)
 
@@ -82,9 +84,13 @@ def named_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, path) from None
+        raise _named(error, path) from None
+
+
+def _named(error: OSError, path: str) -> OSError:
+    if error.errno is None or error.filename is not None:
+        return error
+    return OSError(error.errno, error.strerror, path)
 
 
 def remove_folder(folder: Place) -> None:

@@ -150,8 +150,10 @@ class Store:
     ranges: "Callable[[fs.FileSystem, str, int | None], RangedObject] | None" = None
 
 
+LOCAL = Store(("",), "local", is_local=True, has_locks=True)
+"""The disks of this machine."""
 STORES = (
-    Store(("",), "local", is_local=True, has_locks=True),
+    LOCAL,
     Store(
         ("s3", "s3a", "s3n"),
         "s3",

@@ -20,7 +20,6 @@ from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageK
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import FULL, INDEX, RecoveryOptions
 from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX
-from kafka_segments.kafka.wire.tiered_names import tiered_log_of
 from kafka_segments.verbs.scan.first_looks import FirstLooks, Looked
 from kafka_segments.verbs.scan.right_files import BESIDE, RightFiles
 
@@ -71,6 +70,7 @@ class SegmentScanner:
     def __init__(self, options: ScanOptions) -> None:
         self._recovery, self._sizes = options.recovery, options.sizes
         self._recoverers: dict[RecoveryOptions, SegmentRecoverer] = {}
+        self._of_topics: dict[tuple[str, int, str], tuple[RecoveryOptions, SegmentRecoverer]] = {}
         self._checked = options.recovery.checked
         self._looks = FirstLooks(options.recovery) if options.is_first_look else None
         self._publisher = None if options.output is None else IndexPublisher(options.output)
@@ -121,9 +121,9 @@ class SegmentScanner:
                     return partial(_known_by, looked)
                 doubt = looked.doubt
             with self._files.open(file) as segment:
-                settings = recovery_of(self._recovery, self._sizes, *topic)
+                settings, recoverer = self._of_topics.get(topic) or self._begin_topic(topic)
                 recovery, files, damage = self._recover(
-                    settings, segment, base_offset, around or Around()
+                    recoverer, segment, base_offset, around or Around()
                 )
                 if self._publisher is not None and self._publisher.is_beside_segments():
                     files = self._right.left_out(
@@ -141,7 +141,7 @@ class SegmentScanner:
         scanned = Scanned(
             None if is_unread else recovery,
             damage,
-            size_bytes=segment.size_bytes if tiered_log_of(file.path) else None,
+            size_bytes=None if segment.manifest is None else segment.size_bytes,
             fallback_ms=segment.tiered_timestamp_ms,
             checked=self._checked,
             doubt=doubt,
@@ -164,12 +164,17 @@ class SegmentScanner:
 
         return finish
 
-    def _recover(
-        self, settings: RecoveryOptions, segment: OpenSegment, base_offset: int, around: Around
-    ) -> tuple[SegmentRecovery, Files, Damage | None]:
+    def _begin_topic(self, topic: tuple[str, int, str]) -> tuple[RecoveryOptions, SegmentRecoverer]:
+        settings = recovery_of(self._recovery, self._sizes, *topic)
         if settings not in self._recoverers:
             self._recoverers[settings] = SegmentRecoverer(settings)
-        recovery = self._recoverers[settings].recover(
+        self._of_topics[topic] = settings, self._recoverers[settings]
+        return self._of_topics[topic]
+
+    def _recover(
+        self, recoverer: SegmentRecoverer, segment: OpenSegment, base_offset: int, around: Around
+    ) -> tuple[SegmentRecovery, Files, Damage | None]:
+        recovery = recoverer.recover(
             segment.read_into,
             size_bytes=segment.size_bytes,
             base_offset=base_offset,
