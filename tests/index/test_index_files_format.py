@@ -309,3 +309,15 @@ def test_kafka_refuses_these_time_indexes_and_so_do_we(referee, tmp_path, name):
     assert str(raised.value) == message
     _, by_kafka = sanity_by_kafka(referee, tmp_path, times=data)
     assert by_kafka.startswith(CORRUPT)
+
+
+@pytest.mark.parametrize("timestamp", [-(2**63), -1, 0, 2**63 - 1])
+@pytest.mark.parametrize("relative", [-(2**31), -1, 0, 2**31 - 1, 2**32 + 7])
+def test_a_time_entry_alone_has_the_bytes_that_it_has_among_others(
+    timestamp: int, relative: int
+) -> None:
+    twice = np.array([(timestamp, 2**40 + relative)] * 2, dtype=np.int64)
+
+    alone = time_index.encode_time_index(twice[:1], base_offset=2**40)
+
+    assert 2 * alone == time_index.encode_time_index(twice, base_offset=2**40)

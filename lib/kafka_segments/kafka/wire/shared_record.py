@@ -4,6 +4,8 @@ Python says ``walk.position``. A compiled function takes ``walk.values``, and sa
 ``walk.position`` of ``values.view(SomeRecord.dtype)[0]``: the fields in the order of the class.
 """
 
+from collections.abc import Callable, Collection
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,10 +20,10 @@ class Slot:
         self._slot = fields.index(name)
 
     def __get__(self, record: "SharedRecord", owner: Any = None) -> int:
-        return record.values.item(self._slot)
+        return record.cells[self._slot]
 
     def __set__(self, record: "SharedRecord", value: int) -> None:
-        record.values[self._slot] = value
+        record.cells[self._slot] = value
 
 
 class SharedRecord:
@@ -35,14 +37,21 @@ class SharedRecord:
         cls.dtype = np.dtype((np.record, [(name, np.int64) for name in fields]))
 
     def __init__(self) -> None:
-        self.values: npt.NDArray[np.int64] = np.zeros(self.dtype.itemsize // 8, dtype=np.int64)
+        self._hold(np.zeros(self.dtype.itemsize // 8, dtype=np.int64))
+
+    def _hold(self, values: npt.NDArray[np.int64]) -> None:
+        self.values = values
+        self.cells = memoryview(values)  # Python reads one of its cells sooner
 
     def copy(self) -> Self:
         """Return a record with the same values, which change apart from these."""
         other = type(self).__new__(type(self))
-        other.values = self.values.copy()
+        other._hold(self.values.copy())
         return other
 
-    def named(self) -> dict[str, int]:
-        """Return the values of all fields by name."""
-        return dict(zip(self.dtype.names or (), self.values.tolist(), strict=True))
+    @classmethod
+    def named(cls, fields: Collection[str]) -> Callable[[Self], dict[str, int]]:
+        """Return what gives the values of some fields, two at least, by name."""
+        slots = {name: i for i, name in enumerate(cls.dtype.names or ()) if name in fields}
+        pick = itemgetter(*slots.values())
+        return lambda record: dict(zip(slots, pick(record.values.tolist()), strict=True))

@@ -92,7 +92,7 @@ class EntryFiles:
             return None
         self._is_named = True
         for file, entries in zip(self._files, given, strict=True):
-            if entries is not None:
+            if entries is not None and len(entries):
                 file.add(keys, entries)
         return self._part
 

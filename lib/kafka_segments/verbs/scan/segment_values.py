@@ -33,27 +33,29 @@ def _count(name: str) -> Callable[[SegmentRecovery], int | None]:
 
 
 _NAMED = {field.name for field in fields(SegmentRecovery)} - {"damage"}
-MEASURED: Mapping[str, Callable[[Any], Any]] = {
-    **{name: attrgetter(name) for name in SEGMENTS.schema.names if name in _NAMED},
-    "first_batch_timestamp_ms": attrgetter("first_batch_timestamp"),
-    "min_timestamp_ms": attrgetter("min_timestamp"),
-    "max_timestamp_ms": attrgetter("max_timestamp"),
+_COUNTED: Mapping[str, Callable[[SegmentRecovery], Any]] = {
     "index_entries": _count("offset_entries"),
     "time_index_entries": _count("time_entries"),
     "codecs": lambda found: _names(found.codecs, CODECS),
     "timestamp_types": lambda found: _names(found.timestamp_types, TIMESTAMP_TYPES),
-    "producers": attrgetter("producers.producers"),
-    "transaction_steps": attrgetter("producers.steps"),
 }
-"""Where the value of each column comes from: the field of its name, or what this table says.
+_FIELDS = {
+    **{name: name for name in SEGMENTS.schema.names if name in _NAMED - _COUNTED.keys()},
+    "first_batch_timestamp_ms": "first_batch_timestamp",
+    "min_timestamp_ms": "min_timestamp",
+    "max_timestamp_ms": "max_timestamp",
+    "producers": "producers.producers",
+    "transaction_steps": "producers.steps",
+}
+_values_of_fields = attrgetter(*_FIELDS.values())
+MEASURED = (*_FIELDS, *_COUNTED)
+"""The columns of which each has the value of a field, or one that is made of it.
 
-It is null if the segment was not read.
+They are null if the segment was not read.
 """
 
 _OF_LOOK = {field.name for field in fields(FirstLook)}
-_LOOKED_AT = {
-    name: value for name, value in MEASURED.items() if name.removesuffix("_ms") in _OF_LOOK
-}
+_LOOKED_AT = {name: attrgetter(field) for name, field in _FIELDS.items() if field in _OF_LOOK}
 """The columns that have a value after a first look; the others are null then."""
 _CHECKED = ("checked", "checked_bytes", "checked_why")
 
@@ -100,7 +102,10 @@ def _measured(scanned: Scanned) -> dict[str, Any]:
         known = {name: value(scanned.look) for name, value in _LOOKED_AT.items()}
         return {**dict.fromkeys(MEASURED), **known}
     found = scanned.recovery
-    return {name: None if found is None else value(found) for name, value in MEASURED.items()}
+    if found is None:
+        return dict.fromkeys(MEASURED)
+    counted = {name: count(found) for name, count in _COUNTED.items()}
+    return dict(zip(_FIELDS, _values_of_fields(found), strict=True)) | counted
 
 
 def _checked_bytes(scanned: Scanned) -> int | None:

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from kafka_segments.verbs.scan.segment_values import SCANNED_COLUMNS, scanned_va
 
 _NS_A_MS = 1_000_000
 _ROWS_A_BATCH = 2_000
+_key_of = itemgetter(*SEGMENT_KEYS)
 _LOOKS_A_BATCH = 64  # in the driver: more than are under way at once
 CARRIED = (
     *SEGMENT_KEYS,
@@ -157,8 +159,7 @@ def _values(entries: EntryFiles | None, row: dict[str, Any], scanned: Scanned) -
     """Return the values of the columns of a row of ``CARRIED`` that its scan changes."""
     found, part = scanned.recovery, None
     if entries is not None and found is not None:
-        key = tuple(row[name] for name in SEGMENT_KEYS)
-        part = entries.add(key, found.offset_entries, found.time_entries)
+        part = entries.add(_key_of(row), found.offset_entries, found.time_entries)
     return scanned_values(
         scanned, size_bytes=row["size_bytes"], mtime_ns=row["mtime_ns"], entry_part=part
     )

@@ -23,6 +23,8 @@ class OffsetPosition(NamedTuple):
 
 def encode_offset_index(entries: Entries, *, base_offset: int) -> bytes:
     """Write entries (offset, position) as the bytes of a trimmed ``.index`` file."""
+    if not len(entries):
+        return b""
     rows = np.empty(len(entries), dtype=_ENTRY)
     rows["relative_offset"] = entries[:, 0] - base_offset
     rows["position"] = entries[:, 1]

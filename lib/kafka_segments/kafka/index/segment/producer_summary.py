@@ -70,7 +70,7 @@ class ProducerSummary(NamedTuple):
 
     def has_transactions(self) -> bool:
         """Tell whether a step is more than the first batch of a producer without transactions."""
-        return bool((self.steps[:, STEP_KIND] != CHECK).any())
+        return len(self.steps) > 0 and bool((self.steps[:, STEP_KIND] != CHECK).any())
 
     def goes_back(self) -> bool:
         """Tell whether an offset goes back somewhere in the segment."""
@@ -82,8 +82,11 @@ class ProducerSummary(NamedTuple):
         return self._replace(steps=np.concatenate((self.steps, step)))
 
 
+_EMPTY = ProducerSummary(
+    np.empty((0, PRODUCER_COLUMNS), dtype=np.int64), np.empty((0, STEP_COLUMNS), dtype=np.int64)
+)
+
+
 def empty_summary() -> ProducerSummary:
     """Return the summary of a segment without producers."""
-    return ProducerSummary(
-        np.empty((0, PRODUCER_COLUMNS), dtype=np.int64), np.empty((0, STEP_COLUMNS), dtype=np.int64)
-    )
+    return _EMPTY

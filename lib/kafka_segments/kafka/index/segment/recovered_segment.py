@@ -133,9 +133,15 @@ class SegmentRecovery:
         )
 
 
+_NO_ENTRIES: Entries = np.empty((0, 2), dtype=np.int64)
+
+
 def joined(parts: Sequence[Entries]) -> Entries:
-    """Return the rows of all parts as one array."""
-    return np.concatenate(parts) if parts else np.empty((0, 2), dtype=np.int64)
+    """Return the rows of all parts as one array; of one part alone, that part."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) > 1:
+        return np.concatenate(filled)
+    return filled[0] if filled else _NO_ENTRIES
 
 
 def unread_segment(*, size_bytes: int, base_offset: int, damage: Damage) -> SegmentRecovery:

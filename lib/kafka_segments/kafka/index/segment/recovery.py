@@ -23,6 +23,7 @@ TimeIndex.maybeAppend (2.0 and later; the bytes have not changed since).
 """
 
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
@@ -51,9 +52,7 @@ _UNREADABLE = (
     DamageKind.UNREADABLE_END,
     DamageKind.UNREADABLE_FIRST,
 )
-_OF_THE_WALK = {field.name for field in fields(SegmentRecovery)} & set(
-    SegmentWalk.dtype.names or ()
-)
+_of_the_walk = SegmentWalk.named({field.name for field in fields(SegmentRecovery)})
 
 
 class SegmentRecoverer:
@@ -62,6 +61,13 @@ class SegmentRecoverer:
     def __init__(self, options: RecoveryOptions) -> None:
         self._options = options
         self._walker = SegmentWalker(check_crc=options.check_crc, digest_bits=options.digest_bits)
+        by_instruction = options.by_instruction
+        self._blank = walks.new_walk(
+            index_interval_bytes=options.index_interval_bytes,
+            segment_index_bytes=options.segment_index_bytes,
+            check_crc=options.check_crc,
+            by_instruction=HAS_CPU_CRC if by_instruction is None else by_instruction,
+        )
 
     @property
     def index_interval_bytes(self) -> int:
@@ -90,7 +96,7 @@ class SegmentRecoverer:
             message = f"{size_bytes} bytes, Kafka opens at most {MAX_FILE_BYTES}"
             damage = Damage(DamageKind.TOO_LARGE, 0, message)
             return unread_segment(size_bytes=size_bytes, base_offset=base_offset, damage=damage)
-        walk = self._new_walk(size_bytes, base_offset)
+        walk = self._blank.begun(size_bytes=size_bytes, base_offset=base_offset)
         walked = self._walker.walk(read_into, walk, fetched_at if self._options.check_crc else None)
         if walk.status in walks.ENDS_OF_LOG:
             last = self._walker.last_time_entry(walk)
@@ -112,24 +118,13 @@ class SegmentRecoverer:
             FileChangedError: the file ended before ``size_bytes``.
             OSError: whatever ``read_into`` raises.
         """
-        walk = self._new_walk(size_bytes, 0)
+        walk = self._blank.begun(size_bytes=size_bytes, base_offset=0)
         walk.takes_any_offset = 1
         walk.index_interval_bytes = MAX_FILE_BYTES
         walked = self._walker.walk(read_into, walk)
         if walk.status in (walks.BAD_MARKER, walks.REFUSED_MARKER):
             raise InvalidTransactionError(walk.decoded_position, self._walker.marker_message)
         return walked.producers
-
-    def _new_walk(self, size_bytes: int, base_offset: int) -> SegmentWalk:
-        options, by_instruction = self._options, self._options.by_instruction
-        return walks.new_walk(
-            size_bytes=size_bytes,
-            base_offset=base_offset,
-            index_interval_bytes=options.index_interval_bytes,
-            segment_index_bytes=options.segment_index_bytes,
-            check_crc=options.check_crc,
-            by_instruction=HAS_CPU_CRC if by_instruction is None else by_instruction,
-        )
 
     def _no_index(self, walk: SegmentWalk) -> Damage | None:
         """Return the damage where no index file can be made. Source: AbstractIndex."""
@@ -181,7 +176,7 @@ class SegmentRecoverer:
 
     def _left_of(self, read_into: ReadInto, left: Left, base_offset: int) -> SegmentRecovery:
         """Measure what is left of a segment that was cut to its base offset."""
-        walk = self._new_walk(left.log_bytes, base_offset)
+        walk = self._blank.begun(size_bytes=left.log_bytes, base_offset=base_offset)
         walk.index_interval_bytes = MAX_FILE_BYTES
         self._walker.walk(read_into, walk)
         walk.position = left.log_bytes
@@ -229,17 +224,16 @@ def _recovered(
 ) -> SegmentRecovery:
     kind = None if damage is None else damage.kind
     fails = kind in damages.FAILING or (kind in _UNREADABLE and not is_load)
-    values = walk.named()
-    of_the_walk: dict[str, Any] = {name: values[name] for name in _OF_THE_WALK}
+    of_the_walk: dict[str, Any] = _of_the_walk(walk)
     if walk.uncounted_batch_count:
         of_the_walk["record_count"] = None
     return SegmentRecovery(
         **of_the_walk,
         valid_bytes=walk.position,
         truncated_bytes=walk.end - walk.position,
-        magics=tuple(bit - 1 for bit in _bits(walk.magic_bits)),
-        codecs=_bits(walk.codec_bits),
-        timestamp_types=tuple(bit - 1 for bit in _bits(walk.timestamp_type_bits)),
+        magics=_bits(walk.magic_bits, -1),
+        codecs=_bits(walk.codec_bits, 0),
+        timestamp_types=_bits(walk.timestamp_type_bits, -1),
         leader_epochs=walked.leader_epochs,
         producer_count=len(walked.producers.producers),
         producers=walked.producers,
@@ -250,5 +244,7 @@ def _recovered(
     )
 
 
-def _bits(mask: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+@lru_cache
+def _bits(mask: int, first: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set; ``first`` is the lowest bit's."""
+    return tuple(first + bit for bit in range(mask.bit_length()) if mask >> bit & 1)

@@ -109,7 +109,7 @@ class SegmentWalker:
             if walk.status == walks.WANTS_MARKER:
                 self._decode_marker(read_into, walk)
             elif walk.status not in (walks.READ_ON, walks.WANTS_EPOCH_SPACE):
-                offsets, times, epochs = (joined(part) for part in parts)
+                offsets, times, epochs = map(joined, parts)
                 ranges = None if digests is None else digests.ranges()
                 return WalkedSegment(offsets, times, epochs, _producers(summarizer, walk), ranges)
 

@@ -5,6 +5,7 @@ first batch that has it, minus the base offset). Timestamps strictly increase. B
 Every record with a greater timestamp has a greater offset.
 """
 
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from kafka_segments.errors import CorruptIndexError
 from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES, Entries
 
 _ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+_ONE_ENTRY = struct.Struct(">qI")
+_INT32 = 2**32 - 1
 
 
 class TimestampOffset(NamedTuple):
@@ -24,6 +27,9 @@ class TimestampOffset(NamedTuple):
 
 def encode_time_index(entries: Entries, *, base_offset: int) -> bytes:
     """Write entries (timestamp, offset) as the bytes of a trimmed ``.timeindex`` file."""
+    if len(entries) == 1:  # as most small segments have
+        timestamp, offset = entries[0].tolist()
+        return _ONE_ENTRY.pack(timestamp, offset - base_offset & _INT32)
     rows = np.empty(len(entries), dtype=_ENTRY)
     rows["timestamp"] = entries[:, 0]
     rows["relative_offset"] = entries[:, 1] - base_offset

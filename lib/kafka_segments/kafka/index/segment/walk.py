@@ -98,26 +98,29 @@ class SegmentWalk(SharedRecord):
     new_epochs = Slot()
     new_producer_batches = Slot()
 
+    def begun(self, *, size_bytes: int, base_offset: int) -> "SegmentWalk":
+        """Return a walk like this one, which has not begun, at byte 0 of a segment."""
+        walk = self.copy()
+        walk.end = size_bytes
+        walk.base_offset = walk.offset_of_max_timestamp = base_offset
+        walk.next_offset = walk.producer_end_offset = base_offset
+        return walk
+
 
 def new_walk(
     *,
-    size_bytes: int,
-    base_offset: int,
     index_interval_bytes: int,
     segment_index_bytes: int,
     check_crc: bool,
     by_instruction: bool,
 ) -> SegmentWalk:
-    """Return the record of a walk that begins at byte 0 of a segment."""
+    """Return the record of walks by these settings (``begun``)."""
     walk = SegmentWalk()
-    walk.end = size_bytes
-    walk.base_offset = base_offset
     walk.index_interval_bytes = index_interval_bytes
     walk.max_offset_entries = segment_index_bytes // OFFSET_ENTRY_BYTES
     walk.max_time_entries = segment_index_bytes // TIME_ENTRY_BYTES
     walk.checks_crc = check_crc
     walk.by_instruction = by_instruction
-    walk.offset_of_max_timestamp = walk.next_offset = walk.producer_end_offset = base_offset
     walk.first_batch_timestamp = walk.last_time_entry_timestamp = NO_TIMESTAMP
     walk.max_timestamp = walk.min_timestamp = NO_TIMESTAMP
     walk.latest_epoch = ABSENT
