@@ -34,6 +34,8 @@ SMALL_TABLE_FILES = 500
 """Arrow reads and merges tables of so much on local disks, which are small."""
 SMALL_ROWS_BYTES = 16 * 1024**2
 """So many bytes their rows may take in memory."""
+JOINED_EVERY_VERSIONS, LEAST_JOINED_FILES = 20, 10
+"""Their files are joined every so many versions, if there are so many."""
 COLUMNS_BYTES = 4 * 1024**3
 """Columns of larger tables, of which few rows are looked for, are read of files of so much."""
 METADATA_BYTES, METADATA_FILES, METADATA_ROWS = 256 * 1024**2, 10_000, 10_000_000

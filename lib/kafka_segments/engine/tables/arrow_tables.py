@@ -13,6 +13,8 @@ from pyspark.sql.types import StructField, StructType
 from kafka_segments.engine.frames.local_rows import arrow_schema, frame_of_rows
 from kafka_segments.engine.limits import (
     COLUMNS_BYTES,
+    JOINED_EVERY_VERSIONS,
+    LEAST_JOINED_FILES,
     MOST_ROWS,
     SMALL_ROWS_BYTES,
     SMALL_TABLE_BYTES,
@@ -31,7 +33,6 @@ from kafka_segments.files.storage.stores import store_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _MOST_TRIES = 5
-_JOINED_EVERY, _LEAST_JOINED = 20, 10
 
 
 def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
@@ -141,10 +142,10 @@ def join_small(uri: str) -> None:
 
     Delta is left alone to do it in a table that asks more of its writers.
     """
-    if not store_of(uri).is_local or (last_version(uri) or 0) % _JOINED_EVERY != 1:
+    if not store_of(uri).is_local or (last_version(uri) or 0) % JOINED_EVERY_VERSIONS != 1:
         return
     read, table = _read_small(uri), read_metadata(uri)
-    if read is None or table is None or not read.is_plain or len(read.files) < _LEAST_JOINED:
+    if read is None or table is None or not read.is_plain or len(read.files) < LEAST_JOINED_FILES:
         return
     if table.version == read.version and writable_table(uri, table.constraints) == table:
         rows = _joined(read, arrow_schema(parsed(read.schema)))
