@@ -6,11 +6,13 @@ lock, what another run committed in between is lost.
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -85,6 +87,41 @@ def test_spark_writes_rows_under_the_lock(write: str, spark: SparkSession, tmp_p
 
     assert [row["run_id"] for row in root.read(TABLE).collect()] == ["a writer"]
     assert _who_has(lock) == "nobody"
+
+
+def _altering(table: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what alters the table once, in a form that workers take: they cannot import this."""
+
+    def alter(batches):  # type: ignore[no-untyped-def]  # Spark would look at types
+        from contextlib import suppress
+
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        if DeltaTable(table).metadata().configuration.get("theirs") is None:
+            with suppress(DeltaError):  # a merge reads its rows twice at once
+                DeltaTable(table).alter.set_table_properties({"theirs": "1"}, False)
+        yield from batches
+
+    return alter
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_rows_are_written_once_where_somebody_alters_the_table_meanwhile(
+    write: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    root = Warehouse(spark, str(tmp_path))
+    root.create(TABLE)
+    told = {"cluster": "c", "broker_id": 1, "log_dir": "/d", "run_id": "r"}
+    told |= {"was_clean_shutdown": True, "has_lock_file": False}
+    row = tuple(told.get(name) for name in TABLE.schema.fieldNames())
+    rows = spark.createDataFrame([row], TABLE.schema)
+    uri = str(tmp_path / TABLE.name)
+
+    WRITES[write](root, rows.mapInArrow(_altering(uri), rows.schema))
+
+    assert DeltaTable(uri).history()[1]["operation"] == "SET TBLPROPERTIES"
+    assert root.read(TABLE).count() == 1
 
 
 class _Session:

@@ -95,9 +95,7 @@ class SparkTables:
         """Append rows in one commit; return them as they are kept; None: read them to know."""
         chosen = rows.select(*table.schema.fieldNames())
         writer = chosen.write.format("delta").mode("append")
-        with self._alone(table):
-            writer.save(self.uri(table))
-        self._note(table)
+        self._retried(table, lambda: writer.save(self.uri(table)))
         return None
 
     def append_files(self, table: Table, files: Sequence[str]) -> bool:
