@@ -21,8 +21,10 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.last_run import of_last_run
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.delta_log import last_appended
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.stores import store_of
+from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.tell.validate.decide.checks import Severity, Suite
 from kafka_segments.verbs.tell.validate.decide.failures import count_failures
 from kafka_segments.verbs.tell.validate.decide.measure_migrations import (
@@ -179,7 +181,9 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.LOGS: measure_logs(found),
         tables.LOG_DIRS: measure_log_dirs,
         tables.UNRECOGNIZED_FILES: lambda rows: rows,
-        tables.RUNS: measure_runs(found),
+        tables.RUNS: measure_runs(
+            found, last_run=last_appended(join_uri(root.root, tables.RUNS.name), "run_id")
+        ),
         tables.RETENTION_DECISIONS: measure_retention,
         tables.ROLL_DECISIONS: measure_rolls,
         tables.RETENTION_PLANS: lambda rows: rows,

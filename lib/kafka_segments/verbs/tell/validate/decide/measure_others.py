@@ -62,13 +62,16 @@ def _has_problem() -> Column:
     return F.col("problem").isNotNull().cast("int").alias("has_problem")
 
 
-def measure_runs(segments: DataFrame) -> Transform:
+def measure_runs(segments: DataFrame, *, last_run: str | None) -> Transform:
     """Measure rows of ``runs``; ``segments``: those that have not vanished.
 
     Rows are counted for the last run over its sources, where none after it had others that
-    overlap: what the table holds since is not that run's.
+    overlap: what the table holds since is not that run's. ``last_run`` is the one that was written
+    last, as the table's log tells: the moment of a run may be that of an older one that was
+    repeated. Of others of one moment none is known to be the last.
     """
-    same_sources = Window.partitionBy("sources").orderBy("started_at", "run_id")
+    is_last = F.coalesce(F.col("run_id") == F.lit(last_run), F.lit(False))
+    same_sources = Window.partitionBy("sources").orderBy(is_last, "started_at", "run_id")
     one_before = same_sources.rowsBetween(-1, -1)
     found, damaged = F.col("segments_found"), F.col("segments_damaged")
     lost = F.col("_found_before") - found
@@ -78,7 +81,8 @@ def measure_runs(segments: DataFrame) -> Transform:
     def transform(runs: DataFrame) -> DataFrame:
         builds = runs.where(F.col("command") == "build")
         measured = builds.withColumn("_found_before", F.max("segments_found").over(one_before))
-        return measured.join(_rows(builds, segments), "run_id", how="left").select(
+        rows = _rows(builds.withColumn("_is_last", is_last), segments)
+        return measured.join(rows, "run_id", how="left").select(
             "run_id",
             F.array_join("sources", ", ").alias("sources_text"),
             (F.col("segments_scanned") + F.col("segments_unchanged") - found).alias(
@@ -98,14 +102,15 @@ def measure_runs(segments: DataFrame) -> Transform:
 def _rows(builds: DataFrame, segments: DataFrame) -> DataFrame:
     """Count the rows under the sources of the runs that were the last over them."""
     once = builds.dropDuplicates(["run_id"])
-    sources = once.select("run_id", "started_at", F.explode("sources").alias("_source"))
+    sources = once.select("run_id", "started_at", "_is_last", F.explode("sources").alias("_source"))
     later = sources.select(
         F.col("run_id").alias("_later"),
         F.col("started_at").alias("_later_at"),
+        F.col("_is_last").alias("_later_is_last"),
         F.col("_source").alias("_other"),
     )
-    comes_after = (F.col("_later_at") > F.col("started_at")) | (
-        (F.col("_later_at") == F.col("started_at")) & (F.col("_later") > F.col("run_id"))
+    comes_after = (F.col("_later") != F.col("run_id")) & (
+        F.col("_later_is_last") | (~F.col("_is_last") & (F.col("_later_at") >= F.col("started_at")))
     )
     overlaps = _lies_in(F.col("_source"), F.col("_other")) | _lies_in(
         F.col("_other"), F.col("_source")
