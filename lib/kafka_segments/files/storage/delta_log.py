@@ -6,7 +6,6 @@ What a version of a table holds is told by ``delta_rows``, which has the library
 import json
 import re
 import zlib
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import NoFolderError, SourceError
@@ -20,7 +19,6 @@ CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 """Names in a table's log; the group is the version."""
 MOST_COMMIT_BYTES = 64 * 1024 * 1024
 _MOST_COMMITS = 100
-_TAKE_BACK = frozenset(("RESTORE", "DELETE", "TRUNCATE", "UPDATE"))
 _LAST_CHECKPOINT = "_last_checkpoint"
 _MOST_LAST_CHECKPOINT_BYTES = 4 * 1024 * 1024
 # The last one is deltalake's: a commit before it gets its name.
@@ -102,37 +100,6 @@ def written_checkpoint(table: str, entries: list[FileEntry]) -> WrittenCheckpoin
         return WrittenCheckpoint(int(told["version"]), int(told["sizeInBytes"]))
     except (OSError, SourceError, KeyError, TypeError, ValueError, RecursionError):
         return None
-
-
-class PutBack(NamedTuple):
-    """A commit that took rows back, which no verb makes: somebody else's RESTORE, DELETE, UPDATE.
-
-    Attributes:
-        version: of the table.
-        operation: as Delta calls it.
-        at_ms: when it was made, in ms since 1970.
-    """
-
-    version: int
-    operation: str
-    at_ms: int
-
-
-def put_back_since(table: str, entries: list[FileEntry], version: int) -> list[PutBack]:
-    """Return the commits after a version by which somebody took rows back.
-
-    One that cannot be read is left to whoever reads the table.
-    """
-    found = []
-    for entry in entries:
-        if COMMIT.fullmatch(entry.name) and int(entry.name[:20]) > version:
-            with suppress(OSError, ValueError, TypeError):
-                for action in read_actions(log_of(table).child(entry.name)):
-                    told = action.get("commitInfo") or {}
-                    if told.get("operation") in _TAKE_BACK:
-                        at_ms = int(told.get("timestamp") or 0)
-                        found.append(PutBack(int(entry.name[:20]), told["operation"], at_ms))
-    return found
 
 
 def last_version(table: str) -> int | None:

@@ -8,14 +8,22 @@ import hashlib
 import uuid
 from collections.abc import Collection, Iterable
 
+from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.durable_files import write_durably
-from kafka_segments.files.storage.files import Place, list_folder, place
+from kafka_segments.files.storage.files import (
+    Place,
+    first_line,
+    list_folder,
+    place,
+    read_whole,
+)
 from kafka_segments.files.storage.local_file import Kind
 from kafka_segments.files.storage.publishing import make_folder, publish
 from kafka_segments.files.storage.uris import join_uri
 
 _FOLDER = "_read_again"
 _MARK, _READ = ".mark", ".read"
+_MOST_TEXT_BYTES = 64 * 1024
 
 
 def mark_read_again(warehouse: str, why: str, *, of: str = "") -> bool:
@@ -33,21 +41,31 @@ def mark_read_again(warehouse: str, why: str, *, of: str = "") -> bool:
     return True
 
 
-def marks_of(warehouse: str, sources: Iterable[str]) -> frozenset[str]:
-    """Return the marks since which one of the sources has not been read again.
+def marks_of(warehouse: str, sources: Iterable[str]) -> dict[str, str]:
+    """Return the marks since which one of the sources has not been read again, and what each says.
 
     Raises:
         SourceError: there is a folder of marks, and it cannot be listed.
     """
     folder = place(join_uri(warehouse, _FOLDER))
     if folder.kind() is Kind.NOTHING:
-        return frozenset()
+        return {}
     names = {entry.name for entry in list_folder(folder)}
-    marks = (name.removesuffix(_MARK) for name in names if name.endswith(_MARK))
+    marks = (name.removesuffix(_MARK) for name in sorted(names) if name.endswith(_MARK))
     asked = list(sources)
-    return frozenset(
-        mark for mark in marks if any(_read_since(mark, source) not in names for source in asked)
-    )
+    return {
+        mark: _text_of(folder.child(f"{mark}{_MARK}"))
+        for mark in marks
+        if any(_read_since(mark, source) not in names for source in asked)
+    }
+
+
+def _text_of(mark: Place) -> str:
+    try:
+        text = read_whole(mark, most_bytes=_MOST_TEXT_BYTES).decode("utf-8", "replace")
+    except (OSError, SourceError, ValueError) as error:
+        return f"{mark.path}, which says why, cannot be read: {first_line(error)}"
+    return " ".join(text.split()) or f"{mark.path} does not say why"
 
 
 def note_read_again(warehouse: str, marks: Collection[str], sources: Iterable[str]) -> None:

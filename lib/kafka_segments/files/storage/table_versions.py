@@ -28,7 +28,6 @@ from kafka_segments.files.storage.delta_log import (
     commits_since_checkpoint,
     last_version_among,
     log_entries,
-    put_back_since,
 )
 from kafka_segments.files.storage.durable_files import write_durably
 from kafka_segments.files.storage.files import (
@@ -44,6 +43,7 @@ from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.stores import store_of
+from kafka_segments.files.storage.taken_back import taken_back_since
 from kafka_segments.files.storage.uris import join_uri
 
 NOTES = "_versions.json"
@@ -90,7 +90,7 @@ def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
     return noted.get(name)
 
 
-def mark_put_back(warehouse: str, names: Iterable[str]) -> list[str]:
+def mark_taken_back(warehouse: str, names: Iterable[str]) -> list[str]:
     """Have all segments read again where somebody took rows of a table back; return why, in words.
 
     Commits since the version that is noted are looked at, all where none is: a RESTORE of the
@@ -112,7 +112,7 @@ def _marked(
 ) -> list[str]:
     found = []
     since = -1 if noted is None else noted.version
-    for commit in put_back_since(join_uri(warehouse, name), entries, since):
+    for commit in taken_back_since(join_uri(warehouse, name), entries, since):
         why = (
             f"table {name}: rows were taken back by {commit.operation} in version {commit.version}"
         )
@@ -124,7 +124,7 @@ def _marked(
 def note_versions(warehouse: str, names: Iterable[str]) -> list[str]:
     """Note the logs that tables have now; of those that are not there nothing is noted.
 
-    What somebody took back of a build's tables meanwhile is marked as by ``mark_put_back``, and
+    What somebody took back of a build's tables meanwhile is marked as by ``mark_taken_back``, and
     returned in words.
 
     Notes that are spoilt stay: what they had said of other tables is not known.

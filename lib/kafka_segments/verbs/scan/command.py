@@ -1,5 +1,6 @@
 """``build``: scan segments, write index files, merge the tables."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,13 +170,11 @@ def _build(
         is_first_look=check == "index",
         **options,
     )
-    build_options, marks, mended = _mended(build_options, dry_run=dry_run)
-    if dry_run:
-        planned = _planned(build_options)
-        if planned is not None:
-            return planned
-    done = _built(build_options, output, marks, dry_run=dry_run, has_internals=has_internals)
-    return ExitStatus.FINDINGS if mended else done
+    build_options, marks = _mended(build_options, dry_run=dry_run)
+    done = _planned(build_options) if dry_run else None
+    if done is None:
+        done = _built(build_options, output, marks, dry_run=dry_run, has_internals=has_internals)
+    return ExitStatus.FINDINGS if marks else done
 
 
 def _digest_bits() -> int:
@@ -196,10 +195,8 @@ def _planned(options: "BuildOptions") -> int | None:
     return ExitStatus.FINDINGS if planned.findings else ExitStatus.DONE
 
 
-def _mended(
-    options: "BuildOptions", *, dry_run: bool
-) -> "tuple[BuildOptions, frozenset[str], bool]":
-    """Make broken tables whole; return the options, the marks that hold, and whether one was."""
+def _mended(options: "BuildOptions", *, dry_run: bool) -> "tuple[BuildOptions, Collection[str]]":
+    """Make broken tables whole; return the options, and the marks that say to read all again."""
     from kafka_segments.files.storage.read_again import marks_of  # noqa: PLC0415
     from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables  # noqa: PLC0415
 
@@ -208,15 +205,15 @@ def _mended(
         require_writable(options.warehouse)
         told = mend_tables(options.warehouse)
     marks = marks_of(options.warehouse, options.sources)
-    for line in told or ([READS_ALL_AGAIN] if marks else []):
+    for line in told or (f"{why}; {READS_ALL_AGAIN}" for why in marks.values()):
         say(line)
-    return replace(options, full=options.full or bool(marks)), marks, bool(told)
+    return replace(options, full=options.full or bool(marks)), marks.keys()
 
 
 def _built(
     options: "BuildOptions",
     output: str,
-    marks: frozenset[str],
+    marks: Collection[str],
     *,
     dry_run: bool,
     has_internals: bool,

@@ -17,18 +17,11 @@ from kafka_segments.files.storage.table_versions import (
     OF_SOURCES,
     forget_spoilt,
     forget_version,
-    mark_put_back,
+    mark_taken_back,
 )
 from kafka_segments.files.storage.uris import join_uri
 
-READS_ALL_AGAIN = (
-    "a commit of this warehouse was broken or taken away, and may have held rows of these sources:"
-    " all of their segments are read again"
-)
-_READS_ALL = (
-    "this build reads all segments of its sources again, as the next build of each other source"
-    " does"
-)
+READS_ALL_AGAIN = "each source is read again as a whole by its next build: these by this one"
 
 
 def mend_tables(warehouse: str) -> list[str]:
@@ -49,8 +42,8 @@ def mend_tables(warehouse: str) -> list[str]:
     if broken:
         with warehouse_lock(warehouse, alone=True):
             told = [_mend(found) for found in filter(_can_be_mended, _tables_of(warehouse))]
-    put_back = mark_put_back(warehouse, OF_SOURCES)
-    return [*told, *(f"{why}; {_READS_ALL}" for why in put_back)]
+    taken_back = mark_taken_back(warehouse, OF_SOURCES)
+    return [*told, *(f"{why}; {READS_ALL_AGAIN}" for why in taken_back)]
 
 
 def _tables_of(warehouse: str) -> Iterator[Broken | None]:
@@ -71,4 +64,4 @@ def _mend(found: Broken) -> str:
         remove_checksums_behind(found.table)
     forget_version(found.table)
     forget_spoilt(warehouse)
-    return f"table {found.name}: {what}; {_READS_ALL}"
+    return f"table {found.name}: {what}; {READS_ALL_AGAIN}"

@@ -95,7 +95,8 @@ def _compact(
         done = run_compact(verb.spark, options)
         report.print_compact(done, output)
         report.print_summary(done, options.set_aside_root(), dry_run=options.dry_run)
-    return ExitStatus.FINDINGS if done.problems or done.waiting else ExitStatus.DONE
+    found = done.problems or done.waiting or done.taken_back
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 def _options(

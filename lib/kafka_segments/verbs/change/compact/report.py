@@ -64,6 +64,10 @@ def print_summary(done: CompactSummary, set_aside: str, *, dry_run: bool) -> Non
         f"{path}: left to the broker, which completes it at start" for path in done.waiting
     )
     lines.extend(f"not done: {problem}" for problem in done.problems)
+    lines.extend(
+        f"{why}: run `build` of each source again, it reads all of its segments"
+        for why in done.taken_back
+    )
     if dry_run:
         lines.append("tables are left out of a dry run")
     for line in lines:

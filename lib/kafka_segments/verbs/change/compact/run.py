@@ -23,6 +23,7 @@ from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.files.storage.kept_files import Kept, KeptFiles, Undone, read_notes, undo
 from kafka_segments.files.storage.stores import store_of
+from kafka_segments.files.storage.table_versions import OF_SOURCES, mark_taken_back
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.wire.checkpoints import LOCK
 from kafka_segments.verbs.change.compact.decide.index_folders import (
@@ -109,6 +110,7 @@ class CompactSummary:
     tables: list[TableChange] = field(default_factory=list)
     stale_builds: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    taken_back: list[str] = field(default_factory=list)
 
 
 def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
@@ -142,6 +144,7 @@ def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
             remove_unfinished(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
         )
     if options.compacts_tables and not options.dry_run:
+        summary.taken_back.extend(mark_taken_back(options.warehouse, OF_SOURCES))
         summary.tables.extend(_compact_tables(root, options))
     return summary
 

@@ -1,0 +1,98 @@
+"""Which commits took rows of a table back, by Spark's and deltalake's own statements."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.files.storage.delta_log import log_entries
+from kafka_segments.files.storage.taken_back import taken_back_since
+
+TABLE = tables.LOG_DIRS
+
+
+def _few(uri: str) -> pa.Table:
+    return pa.table(DeltaTable(uri).to_pyarrow_table()).slice(0, 1)
+
+
+BY_SPARK = {
+    "INSERT OVERWRITE {0} SELECT * FROM {0}": None,
+    "UPDATE {0} SET broker_id = 3": "UPDATE",
+    "INSERT OVERWRITE {0} SELECT * FROM {0} LIMIT 1": "an overwrite",
+    "CREATE OR REPLACE TABLE {0} USING DELTA AS SELECT * FROM {0}": None,
+    "CREATE OR REPLACE TABLE {0} USING DELTA AS SELECT * FROM {0} WHERE broker_id = 1": (
+        "CREATE OR REPLACE TABLE AS SELECT"
+    ),
+    "RESTORE TABLE {0} TO VERSION AS OF 1": "RESTORE",
+    "DELETE FROM {0} WHERE broker_id = 1": "DELETE",
+    "TRUNCATE TABLE {0}": "TRUNCATE",
+    "RESTORE {0} TO VERSION AS OF 1": "RESTORE",
+    "REPLACE TABLE {0} (id INT) USING DELTA": "REPLACE TABLE",
+}
+BY_DELTALAKE: dict[str, tuple[Callable[[str], object], str]] = {
+    "overwrite": (
+        lambda uri: write_deltalake(uri, _few(uri), mode="overwrite"),
+        "an overwrite",
+    ),
+    "restore": (lambda uri: DeltaTable(uri).restore(1), "RESTORE"),
+    "update": (lambda uri: DeltaTable(uri).update(updates={"broker_id": "3"}), "UPDATE"),
+    "delete": (lambda uri: DeltaTable(uri).delete("broker_id = 3"), "DELETE"),
+}
+"""What is done, and what it is called; None: it leaves as many rows as there were."""
+
+
+@pytest.fixture
+def root(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    """A table after each kind of write that verbs make."""
+    root = Warehouse(spark, str(tmp_path))
+    root.create(TABLE)
+    columns = TABLE.schema
+    made = [{"cluster": "c", "broker_id": id_, "log_dir": "/d"} for id_ in (1, 2)]
+    told = {"was_clean_shutdown": True, "has_lock_file": False, "run_id": "r"}
+    values = [tuple({**row, **told}.get(name) for name in columns.fieldNames()) for row in made]
+    rows = spark.createDataFrame(values, columns)
+    root.append(TABLE, rows)
+    root.merge(TABLE, rows)
+    root.replace(TABLE, rows, where="cluster = 'c'")
+    root.optimize(TABLE)
+    return root
+
+
+def _by_each(
+    root: Warehouse, acts: Iterable[tuple[str, Callable[[], object]]]
+) -> dict[str, list[str]]:
+    """Return by what rows were taken back in each act."""
+    uri, found, known = f"{root.root}/{TABLE.name}", {}, 0
+    for name, act in acts:
+        act()
+        told = [commit.operation for commit in taken_back_since(uri, log_entries(uri), -1)]
+        found[name], known = told[known:], len(told)
+    return found
+
+
+def test_what_takes_rows_back_is_told_from_what_verbs_write(
+    root: Warehouse, spark: SparkSession
+) -> None:
+    table = f"delta.`{root.root}/{TABLE.name}`"
+    by_spark = [(text, partial(spark.sql, text.format(table))) for text in BY_SPARK]
+
+    found = _by_each(root, [("verbs", lambda: None), *by_spark])
+
+    assert found == {
+        "verbs": [],
+        **{text: [named] if named else [] for text, named in BY_SPARK.items()},
+    }
+
+
+def test_what_takes_rows_back_by_deltalake_is_told_as_well(root: Warehouse) -> None:
+    uri = f"{root.root}/{TABLE.name}"
+
+    found = _by_each(root, [(name, partial(act, uri)) for name, (act, _) in BY_DELTALAKE.items()])
+
+    assert found == {name: [named] for name, (_, named) in BY_DELTALAKE.items()}
