@@ -129,9 +129,9 @@ test-random: setup jars-test ## the random comparisons with Kafka's classes, mor
 	@REFEREE_SEED=random REFEREE_LOGS=300 REFEREE_PARTITIONS=2000 MUTATED_LOGS=10000 ROLL_PARTITIONS=60 ROLL_CASES=100 \
 	  $(BIN)/python -m pytest -m "not slow and not long and not airflow and (not spark or drawn)"
 
-fuzz: setup ## every parser, 5,000 rounds of new spoiled input each, array bounds checked; every manifest, 1,500 faults
+fuzz: setup jars-test ## every parser, 5,000 rounds of new spoiled input each, array bounds checked; every manifest, 1,500 faults
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
-	  $(BIN)/python -m pytest tests/wire/test_fuzz.py
+	  $(BIN)/python -m pytest tests/wire/test_fuzz.py tests/internals/test_record_columns.py
 	@REFEREE_SEED=random FUZZ_ROUNDS=1500 $(BIN)/python -m pytest $(IN_TWO) \
 	  tests/storage/test_fuzzed_manifests.py tests/recovery/test_fuzzed_manifests.py
 

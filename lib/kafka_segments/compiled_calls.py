@@ -9,13 +9,15 @@ import numba
 from numba import types
 
 from kafka_segments.kafka.index.segment import appending, kernel, offset_ranges, summarizer
-from kafka_segments.kafka.wire import batches, crc, filling, record_form
+from kafka_segments.kafka.wire import batches, crc, filling, message_text, record_form
 
 _BYTES = types.Array(types.uint8, 1, "C")
 _READ_ONLY = types.Array(types.uint8, 1, "C", readonly=True)
 _INTS = types.Array(types.int64, 1, "C")
 _TABLE = types.Array(types.int64, 2, "C")
 _PART_OF_TABLE = types.Array(types.int64, 2, "A")
+_ENDS = types.Array(types.int32, 1, "C")
+_READ_ENDS = types.Array(types.int32, 1, "C", readonly=True)
 _INT, _BOOL = types.int64, types.boolean
 _NO_COLUMNS = filling.new_columns(rows=0, data_bytes=0, headers=0, wants=(True, True, True))
 _COLUMNS = numba.typeof(_NO_COLUMNS)
@@ -31,6 +33,10 @@ CALLS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (batches.crc_piece, (_BYTES, _INT, _INT, _INT, _BOOL, _BOOL)),
     (filling.fill_columns, (_READ_ONLY, _INTS, _INTS, _INT, _TABLE, _COLUMNS, _INTS, _INTS)),
     (record_form.form_batches, (_READ_ONLY, _INTS, _INTS, _INT, _TABLE, _BYTES, _INTS, _INTS)),
+    (
+        message_text.write_texts,
+        (_TABLE, *[_READ_ONLY] * 2, _READ_ENDS, _INTS, _INT, _BYTES, _ENDS, _INTS),
+    ),
     *(
         (offset_ranges.fold_ranges, (found, _INT, _INT, _TABLE, _INT, _INT))
         for found in (_TABLE, _PART_OF_TABLE)

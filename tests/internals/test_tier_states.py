@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, decode_internal
-from kafka_segments.verbs.find.internals.tasks import decode_row
+from kafka_segments.verbs.find.internals.record_columns import decode_row
 from kafka_segments.verbs.find.internals.tier.decide.lineage import (
     choose_lineage,
     goes_beyond_log,

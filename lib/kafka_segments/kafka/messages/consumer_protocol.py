@@ -19,7 +19,7 @@ from kafka_segments.kafka.messages.messages import LAYOUTS
 _INT16 = struct.Struct(">h")
 _CONSUMERS = "consumer"
 _PARTITIONS = ("ownedPartitions", "assignedPartitions")
-_OF_MEMBERS = {
+OF_MEMBERS = {
     "subscription": LAYOUTS["ConsumerProtocolSubscription"],
     "assignment": LAYOUTS["ConsumerProtocolAssignment"],
 }
@@ -39,7 +39,7 @@ def with_members_read(form: dict[str, Any], group: Message) -> dict[str, Any]:
 
 
 def _read(member: Message) -> dict[str, Any]:
-    forms = ((name, _form(layout, member[name])) for name, layout in _OF_MEMBERS.items())
+    forms = ((name, _form(layout, member[name])) for name, layout in OF_MEMBERS.items())
     return {name: form for name, form in forms if form is not None}
 
 

@@ -43,6 +43,12 @@ def json_text(layout: Layout, version: int, message: Message) -> str:
     return text_of_form(json_form(layout, version, message))
 
 
+def value_text(kind: Kind, version: int, value: Any) -> str:
+    """Return the JSON of a field's value as text without spaces."""
+    value_form = _kind_form(kind, version)
+    return _ENCODER.encode(value if value is None or value_form is None else value_form(value))
+
+
 def text_of_form(form: dict[str, Any]) -> str:
     """Return what ``json_form`` gives as text without spaces."""
     return _ENCODER.encode(form)

@@ -34,13 +34,21 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARES_TOPIC = "__share_group_state"
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
 UNKNOWN = "unknown"
+GROUP_METADATA = messages.LAYOUTS["GroupMetadataValue"]
+FRAMED = {METADATA_TOPIC: messages.METADATA, REMOTE_LOG_TOPIC: messages.REMOTE_LOG}
+"""Topics whose records have a frame before the value, with the layouts of these."""
+KEYED = {
+    OFFSETS_TOPIC: messages.GROUPS,
+    TRANSACTIONS_TOPIC: messages.TRANSACTIONS,
+    SHARES_TOPIC: messages.SHARES,
+}
+"""Coordinators' topics, with the layouts of keys and values."""
 
 _INT16 = struct.Struct(">h")
 _COMMIT_TYPES = {
     _INT16.pack(messages.LAYOUTS[name].type_id)
     for name in ("LegacyOffsetCommitKey", "OffsetCommitKey")
 }
-_GROUP_METADATA = messages.LAYOUTS["GroupMetadataValue"]
 _FRAME_VERSION = 1
 _KEYS_KEPT = 4_096
 _MAX_INT16 = 2**15 - 1
@@ -80,7 +88,7 @@ class InternalRecord(NamedTuple):
         if self.value is None or self.value_layout is None or self.value_version is None:
             return None
         form = json_form(self.value_layout, self.value_version, self.value)
-        if self.value_layout is _GROUP_METADATA:
+        if self.value_layout is GROUP_METADATA:
             form = with_members_read(form, self.value)
         return text_of_form(form)
 
@@ -245,10 +253,7 @@ def _unsigned_int16(data: bytes, at: int, name: str) -> tuple[int, int]:
 
 
 _DECODERS = {
-    METADATA_TOPIC: _framed(messages.METADATA),
-    REMOTE_LOG_TOPIC: _framed(messages.REMOTE_LOG),
-    OFFSETS_TOPIC: _keyed(messages.GROUPS),
-    TRANSACTIONS_TOPIC: _keyed(messages.TRANSACTIONS),
-    SHARES_TOPIC: _keyed(messages.SHARES),
+    **{topic: _framed(records) for topic, records in FRAMED.items()},
+    **{topic: _keyed(records) for topic, records in KEYED.items()},
 }
 INTERNAL_TOPICS = frozenset(_DECODERS)

@@ -1,8 +1,9 @@
 """Read and decode the records of internal topics, in the executors."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -13,8 +14,8 @@ from kafka_segments.engine.rows.read_options import parse_options
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
-from kafka_segments.kafka.messages.records import UNKNOWN, decode_internal
 from kafka_segments.verbs.find.internals.files import FILE_COLUMNS
+from kafka_segments.verbs.find.internals.record_columns import GIVEN, RecordColumns
 
 _RECORD_COLUMNS = {  # of the data source, by the columns of the table
     "batch_position": "batch_position",
@@ -25,21 +26,6 @@ _RECORD_COLUMNS = {  # of the data source, by the columns of the table
     "producer_epoch": "producer_epoch",
     "is_transactional": "is_transactional",
 }
-_GIVEN = ("key", "value", "is_control", "error")
-
-
-class Decoded(NamedTuple):
-    """The columns of a row that come from the record's key and value."""
-
-    kind: str | None = None
-    key_version: int | None = None
-    value_version: int | None = None
-    key_json: str | None = None
-    value_json: str | None = None
-    is_tombstone: bool | None = None
-    key: bytes | None = None
-    value: bytes | None = None
-    problem: str | None = None
 
 
 def read_records(files: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame:
@@ -69,8 +55,9 @@ class InternalReader:
         from kafka_segments.engine.rows.segment_rows import SegmentRows  # noqa: PLC0415
 
         self._schema = arrow_schema
-        columns = ",".join(("path", *_RECORD_COLUMNS.values(), *_GIVEN))
+        columns = ",".join(("path", *_RECORD_COLUMNS.values(), *GIVEN))
         options = parse_options({"path": "/", "rows": "records", "columns": columns})
+        self._columns = RecordColumns(arrow_schema)
         self._rows = SegmentRows(options, Bounds(), to_arrow_schema(options.schema()))
 
     def file(self, file: dict[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +79,11 @@ class InternalReader:
         )
         first_row = 0
         for batch in self._rows.segment(segment):
-            yield self._decoded(batch, file, first_row)
+            decoded_rows = 0
+            for decoded in self._columns.decode(file["topic"], batch):
+                rows = batch.slice(decoded_rows, len(decoded["kind"]))
+                yield self._joined(rows, decoded, file, first_row + decoded_rows)
+                decoded_rows += rows.num_rows
             first_row += batch.num_rows
         if first_row == 0 and file["size_bytes"]:
             yield self._row({**file, "row": 0, "batch_position": 0})
@@ -101,42 +92,22 @@ class InternalReader:
         arrays = [pa.array([values.get(field.name)], type=field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _decoded(
-        self, batch: pa.RecordBatch, file: dict[str, Any], first_row: int
+    def _joined(
+        self,
+        batch: pa.RecordBatch,
+        decoded: dict[str, pa.Array],
+        file: dict[str, Any],
+        first_row: int,
     ) -> pa.RecordBatch:
-        given = (batch.column(name).to_pylist() for name in _GIVEN)
-        rows = [decode_row(file["topic"], *values) for values in zip(*given, strict=True)]
-        decoded = dict(zip(Decoded._fields, zip(*rows, strict=True), strict=False))
         arrays = []
         for field in self._schema:
             if field.name in decoded:
-                arrays.append(pa.array(decoded[field.name], type=field.type))
+                arrays.append(decoded[field.name])
             elif field.name in _RECORD_COLUMNS:
                 arrays.append(batch.column(_RECORD_COLUMNS[field.name]).cast(field.type))
             elif field.name == "row":
-                rows_of_file = range(first_row, first_row + batch.num_rows)
+                rows_of_file = np.arange(first_row, first_row + batch.num_rows)
                 arrays.append(pa.array(rows_of_file, type=field.type))
             else:
                 arrays.append(pa.repeat(pa.scalar(file[field.name], field.type), batch.num_rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def decode_row(
-    topic: str, key: bytes | None, value: bytes | None, is_control: bool | None, error: str | None
-) -> Decoded:
-    """Decode a record of an internal topic, whatever its bytes are."""
-    if error is not None:
-        return Decoded(problem=error)
-    record = decode_internal(topic, key, value, is_control=bool(is_control))
-    is_decoded = record.kind != UNKNOWN and record.problem is None
-    return Decoded(
-        kind=record.kind,
-        key_version=record.key_version,
-        value_version=record.value_version,
-        key_json=record.key_json(),
-        value_json=record.value_json(),
-        is_tombstone=value is None and not is_control,
-        key=None if is_decoded and record.key is not None else key,
-        value=None if is_decoded else value,
-        problem=record.problem,
-    )
