@@ -79,13 +79,26 @@ def test_an_empty_file_that_is_there_is_left_alone(anywhere):
     assert (anywhere.target / TIME_INDEX).stat().st_mtime_ns == LONG_AGO_NS
 
 
-def test_a_file_with_other_bytes_is_set_aside_and_replaced(anywhere):
+@pytest.mark.parametrize("made", [b"12345678", b""])
+def test_a_file_with_other_bytes_is_set_aside_and_replaced(anywhere, made):
     anywhere.put(INDEX, b"padded\0\0")
 
-    anywhere.publish({".index": b"12345678"})
+    anywhere.publish({".index": made})
 
-    assert contents(anywhere.target) == {INDEX: b"12345678"}
+    assert contents(anywhere.target) == {INDEX: made}
     assert contents(anywhere.set_aside) == {INDEX: b"padded\0\0"}
+
+
+@pytest.mark.parametrize("made", [b"12345678", b""])
+def test_a_link_that_leads_nowhere_is_replaced(outside, tmp_path, made):
+    outside.target.mkdir(parents=True)
+    (outside.target / INDEX).symlink_to(tmp_path / "nowhere")
+
+    outside.publish({".index": made})
+
+    assert contents(outside.target) == {INDEX: made}
+    assert not (outside.target / INDEX).is_symlink()
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("again", [False, True])

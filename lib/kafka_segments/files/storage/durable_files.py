@@ -164,6 +164,18 @@ def write_durably(
         raise
 
 
+def create_empty(path: str) -> bool:
+    """Make an empty file, which is whole at once; return whether that is done.
+
+    It is not where there is something of that name, or where the file cannot be made.
+    """
+    try:
+        os.close(os.open(path, _NEW_FILE, 0o666))
+    except OSError:
+        return False
+    return True
+
+
 def write_together(
     folder: Path,
     files: Iterable[tuple[str, bytes]],

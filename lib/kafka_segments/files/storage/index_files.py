@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.files.storage.backups import is_there
+from kafka_segments.files.storage.durable_files import create_empty
 from kafka_segments.files.storage.files import Place, list_folder, place
 from kafka_segments.files.storage.local_file import Kind, LocalFile, local_kind
 from kafka_segments.files.storage.publishing import make_folder, publish
@@ -95,6 +96,10 @@ class IndexPublisher:
             if data is None and self._output.index_dir is None:
                 continue
             target = placed.child(name)
+            if data == b"" and target.store.is_local:  # the offset index of a tiny segment
+                self._make(folder)
+                if create_empty(target.path):
+                    continue
             found = self._found(target)
             if data == found:
                 continue

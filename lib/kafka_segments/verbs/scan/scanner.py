@@ -1,7 +1,6 @@
 """Recover one segment after another, and publish their index files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -184,7 +183,7 @@ class SegmentScanner:
         if self._records is not None:
             size = recovery.valid_bytes
             largest = self._records.read(segment.read_into, size_bytes=size)
-            recovery = replace(recovery, max_record_bytes=largest)
+            recovery = recovery._replace(max_record_bytes=largest)
         if self._publisher is None:
             return recovery, {}, recovery.damage
         if segment.tiered_timestamp_ms is not None:  # the object's own mtime is the upload's

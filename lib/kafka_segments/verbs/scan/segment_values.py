@@ -32,7 +32,7 @@ def _count(name: str) -> Callable[[SegmentRecovery], int | None]:
     return count
 
 
-_NAMED = {field.name for field in fields(SegmentRecovery)} - {"damage"}
+_NAMED = set(SegmentRecovery._fields) - {"damage"}
 _COUNTED: Mapping[str, Callable[[SegmentRecovery], Any]] = {
     "index_entries": _count("offset_entries"),
     "time_index_entries": _count("time_entries"),

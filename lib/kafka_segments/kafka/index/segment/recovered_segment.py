@@ -76,9 +76,8 @@ class SegmentSummary(NamedTuple):
     has_wrappers: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class SegmentRecovery:
-    """A recovered segment.
+class SegmentRecovery(NamedTuple):
+    """A recovered segment, made with the names of its fields.
 
     A segment that could not be read has the fields' defaults. A field named like one of
     ``SegmentWalk`` takes the walk's value, and the column of that name takes the field's.
@@ -96,6 +95,13 @@ class SegmentRecovery:
     valid_bytes: int
     truncated_bytes: int
     next_offset: int
+    offset_of_max_timestamp: int
+    leader_epochs: Entries
+    producers: ProducerSummary
+    producer_end_offset: int
+    offset_entries: Entries | None
+    time_entries: Entries | None
+    damage: Damage | None
     batch_count: int = 0
     record_count: int | None = 0
     max_batch_bytes: int | None = None
@@ -103,19 +109,12 @@ class SegmentRecovery:
     first_batch_timestamp: int = NO_TIMESTAMP
     min_timestamp: int = NO_TIMESTAMP
     max_timestamp: int = NO_TIMESTAMP
-    offset_of_max_timestamp: int
     magics: tuple[int, ...] = ()
     codecs: tuple[int, ...] = ()
     timestamp_types: tuple[int, ...] = ()
-    leader_epochs: Entries
     producer_count: int = 0
     control_batch_count: int = 0
     transactional_batch_count: int = 0
-    producers: ProducerSummary
-    producer_end_offset: int
-    offset_entries: Entries | None
-    time_entries: Entries | None
-    damage: Damage | None
     offset_ranges: Ranges | None = None
 
     def summary(self, base_offset: int) -> SegmentSummary:

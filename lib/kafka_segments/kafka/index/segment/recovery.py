@@ -22,7 +22,6 @@ Source: LogSegment.recover, FileLogInputStream.nextBatch, OffsetIndex.append,
 TimeIndex.maybeAppend (2.0 and later; the bytes have not changed since).
 """
 
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -52,7 +51,7 @@ _UNREADABLE = (
     DamageKind.UNREADABLE_END,
     DamageKind.UNREADABLE_FIRST,
 )
-_of_the_walk = SegmentWalk.named({field.name for field in fields(SegmentRecovery)})
+_of_the_walk = SegmentWalk.named(SegmentRecovery._fields)
 
 
 class SegmentRecoverer:
@@ -153,8 +152,7 @@ class SegmentRecoverer:
         found = self._left_of(read_into, left, walk.base_offset)
         damage = self._cut_damage(unread or found.damage, walk)
         is_kept = self._options.is_load or damage.kind == DamageKind.OFFSET_GOES_BACK
-        return replace(
-            found,
+        return found._replace(
             truncated_bytes=walk.end - left.log_bytes,
             leader_epochs=walked.leader_epochs,
             producers=walked.producers,

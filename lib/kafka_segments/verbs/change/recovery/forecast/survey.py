@@ -1,7 +1,6 @@
 """Look into the segments that a start recovers: how many batches they have, and where they end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -143,7 +142,7 @@ class Surveyor:
             return found
         message = f"{damage.message}; a broker does not split it, and ends"
         refused = Damage(DamageKind.UNREADABLE_CUT, damage.position, message)
-        return replace(found, damage=refused)
+        return found._replace(damage=refused)
 
     def _is_sound(self, read_into: ReadInto, begin: int, size: int, base: int) -> bool:
         """Tell whether a segment is sound from a batch on to its end."""
