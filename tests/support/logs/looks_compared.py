@@ -30,7 +30,7 @@ def _plain(value: object) -> object:
 def denied(looked: Scanned, read: Scanned) -> dict[str, tuple[object, object]]:
     """Return what a first look claims and reading all of the segment denies, by its name."""
     if looked.look is None:
-        found, true = (one and vars(one) for one in (looked.recovery, read.recovery))
+        found, true = (one and one._asdict() for one in (looked.recovery, read.recovery))
         return {} if str(found) == str(true) else {"recovery": (found, true)}
     claimed = {name: _plain(getattr(looked.look, name)) for name in CLAIMS}
     claimed = {name: value for name, value in claimed.items() if value is not None}
