@@ -307,7 +307,7 @@ def as_comparable(found: SegmentRecovery) -> dict:
         for name in ("offset_entries", "time_entries", "leader_epochs")
     }
     producers = [pairs(table) for table in found.producers]
-    return {**vars(found), **arrays, "producers": producers}
+    return {**found._asdict(), **arrays, "producers": producers}
 
 
 @settings(max_examples=150)
