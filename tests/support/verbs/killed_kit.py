@@ -34,7 +34,7 @@ from support.verbs.recovery_kits import made_kit
 KILLED = 9
 CHANGES = (
     *("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "mkdir", "link"),
-    *("chown", "truncate"),
+    *("chown", "truncate", "write"),
 )
 State = dict[str, tuple[bytes, int]]
 
@@ -100,10 +100,15 @@ def _end_after(steps: int, synced: int) -> None:
         def call(*arguments: Any, **options: Any) -> Any:
             count()
             if name == "fsync":
-                os.write(synced, f"{_identity(os.fstat(arguments[0]))}\n".encode())
+                written(synced, f"{_identity(os.fstat(arguments[0]))}\n".encode())
             return function(*arguments, **options)
 
         return call
+
+    def made(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        if flags & os.O_EXCL:
+            count()
+        return by_system(path, flags, *arguments, **options)
 
     def opened(path: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if not set(mode) & set("wxa+"):
@@ -113,8 +118,9 @@ def _end_after(steps: int, synced: int) -> None:
         file = plain(path, mode, *arguments, **options)
         return _CountedFile(file, count, in_place="+" in mode)
 
-    plain = io.open
+    plain, by_system, written = io.open, os.open, os.write
     builtins.open = io.open = opened  # type: ignore[assignment]
+    os.open = made
     for name in CHANGES:
         setattr(os, name, counted(name, getattr(os, name)))
 
