@@ -63,8 +63,7 @@ def test_a_manifest_says_what_was_announced() -> None:
 def test_headers_say_it_in_the_place_of_the_manifest_and_damage_says_nothing() -> None:
     torn = Damage(DamageKind.PARTIAL_BATCH, 40, "cut off")
     damaged = unread_segment(size_bytes=60, base_offset=100, damage=torn)
-    sound = replace(
-        damaged,
+    sound = damaged._replace(
         damage=None,
         next_offset=150,
         max_timestamp=9_000,
