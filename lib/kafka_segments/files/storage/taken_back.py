@@ -39,12 +39,11 @@ def taken_back_since(table: str, entries: list[FileEntry], version: int) -> Iter
         if COMMIT.fullmatch(entry.name) and int(entry.name[:20]) > version:
             with suppress(OSError, SourceError, ValueError, TypeError):
                 for action in read_actions(log_of(table).child(entry.name)):
-                    told = action.get("commitInfo") or {}
-                    found = TakenBack(
-                        int(entry.name[:20]), _operation(told), int(told.get("timestamp") or 0)
-                    )
-                    if _takes_back(table, found):
-                        yield found
+                    if told := action.get("commitInfo"):
+                        at_ms = int(told.get("timestamp") or 0)
+                        found = TakenBack(int(entry.name[:20]), _operation(told), at_ms)
+                        if _takes_back(table, found):
+                            yield found
 
 
 def _operation(told: Mapping[str, Any]) -> str:
