@@ -108,6 +108,7 @@ def _page_text(warehouse: Path, internals: Path) -> str:
     return PAGE_TEXT.replace("LOGS/", logs).replace("/srv/cluster", str(internals))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_the_page_shows_what_its_blocks_print(
     spark: SparkSession, page: PageRun, number: int
@@ -175,6 +176,7 @@ def test_queries_take_values_of_python(opened: "kafka_segments.OpenWarehouse") -
     assert [tuple(row) for row in asked.collect()] == [(NOW_MS, 24)]
 
 
+@pytest.mark.slow
 def test_what_a_cluster_wrote_is_told_as_of_a_moment_or_an_offset(
     spark: SparkSession, internals: Path
 ) -> None:
@@ -200,6 +202,7 @@ def test_what_a_cluster_wrote_is_told_as_of_a_moment_or_an_offset(
             cluster.transactions()
 
 
+@pytest.mark.slow
 def test_decisions_are_kept_where_that_is_asked_for(
     spark: SparkSession, cookbook_warehouse: Path, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def _rows(printed: str) -> list[dict[str, Any]]:
     return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "command", "options"),
     [

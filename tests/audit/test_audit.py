@@ -234,6 +234,7 @@ def test_the_records_own_offset_is_that_of_leaders_up_to_3_6(
     assert "3.6 and older" in rows[TIME_INDEX]["message"]
 
 
+@pytest.mark.slow
 def test_whatever_a_sound_broker_wrote_is_valid(
     referee: Referee, tmp_path: Path, seed: int
 ) -> None:

@@ -15,6 +15,7 @@ SCHEMA = ", ".join(
 )
 
 
+@pytest.mark.slow
 def test_findings_that_differ_by_their_place_alone_are_one_with_a_count(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -390,6 +390,7 @@ def test_what_a_backup_lost_behind_a_fork_is_missed(spark: SparkSession, tmp_pat
     assert rows["t-0"]["complete_until"] == newer[44].base
 
 
+@pytest.mark.slow
 def test_partitions_of_which_the_cluster_has_no_copy_at_hand_are_not_known(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -411,6 +412,7 @@ def test_partitions_of_which_the_cluster_has_no_copy_at_hand_are_not_known(
     assert read.of("backup_logs", "t", "missing") is None
 
 
+@pytest.mark.slow
 def test_figures_count_what_a_backup_holds_by_topic(spark: SparkSession, tmp_path: Path) -> None:
     log = drawn_log(random.Random(4), keys=20)
     hostile = 'x"} 1\n\\n\u202e'

@@ -97,6 +97,7 @@ def test_index_files_larger_than_any_broker_writes_are_refused() -> None:
         lookup(log, files)
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 def test_a_changed_bit_is_noticed_or_does_no_harm(seed: int) -> None:
     draw = random.Random(seed)

@@ -94,6 +94,7 @@ def ours(log: bytes, base_offset: int, folder: Path, offset: int) -> Answer:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_segments_are_truncated_as_kafka_does(
     referee: Referee, tmp_path: Path, seed: int, part: int

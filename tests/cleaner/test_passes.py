@@ -46,6 +46,7 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_clean_part_is_right_within_its_error(seed: int, tmp_path: Path) -> None:
     rng, folder = random.Random(f"{seed} sample"), tmp_path / "t-0"
     folder.mkdir()
@@ -112,6 +113,7 @@ def _told(counts: PassCounts, before: Answer) -> Answer:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("map_bytes", [1 << 20, 24 * 14])
 def test_a_pass_makes_of_a_log_what_it_is_said_to(
     referee: Referee, seed: int, tmp_path: Path, map_bytes: int

@@ -109,6 +109,7 @@ def test_all_tables_of_a_build_are_compacted(compact: Callable[..., CompactSumma
     assert all(t.files_after <= max(t.files_before, 1) for t in done.tables)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
     spark: SparkSession, build: Callable[[], BuildSummary], built: ReadyBuild
@@ -124,6 +125,7 @@ def test_changes_of_segments_can_be_read_from_the_tables_change_feed(
     assert [tuple(row) for row in changes.collect()] == [(str(gone), "update_postimage")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
     [

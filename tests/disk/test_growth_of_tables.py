@@ -168,6 +168,7 @@ def log_dir(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_the_tables_say_of_a_directory(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:

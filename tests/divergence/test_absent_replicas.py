@@ -40,6 +40,7 @@ def _copies(disks: Path, nodes: Sequence[int]) -> list[str]:
     return [part for node in nodes for part in ("--copy", f"n{node}={disks}/n{node}")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodes", "brokers"),
     [((1, 2, 3), None), ((2, 3), "broker 1 (t-0, t-1)")],
@@ -56,6 +57,7 @@ def test_replicas_that_were_not_compared_are_told(
     assert (status, told) == ((0, []) if brokers is None else (1, [said]))
 
 
+@pytest.mark.slow
 def test_without_metadata_nothing_is_said(spark: SparkSession, disks: Path) -> None:
     for node in NODES:
         shutil.rmtree(disks / f"n{node}" / "__cluster_metadata-0")
@@ -63,6 +65,7 @@ def test_without_metadata_nothing_is_said(spark: SparkSession, disks: Path) -> N
     assert _run("compare", *_copies(disks, (1, 2))) == (0, [])
 
 
+@pytest.mark.slow
 def test_a_repair_says_from_which_replicas_it_takes_nothing(
     spark: SparkSession, disks: Path
 ) -> None:

@@ -187,6 +187,7 @@ def _copies(disks: dict[str, Path]) -> list[str]:
     return [part for name, disk in disks.items() for part in ("--copy", f"{name}={disk}")]
 
 
+@pytest.mark.slow
 def test_divergence_goes_by_the_policy(spark: SparkSession, tmp_path: Path) -> None:
     copies = _copies(_disks(tmp_path))
     topics = [_topic("t", 1)]

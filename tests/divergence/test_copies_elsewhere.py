@@ -76,6 +76,7 @@ def test_tiered_storage_holds_what_the_disk_does_as_far_as_it_goes(
     assert {topic for topic, kind, _ in kinds if kind == "equal"} == {"txn", "part"}
 
 
+@pytest.mark.slow
 def test_bit_rot_in_tiered_storage_is_found(spark: SparkSession, tmp_path: Path) -> None:
     first, _ = _half_uploaded(tmp_path)
     first.write_bytes(flipped(first.read_bytes(), 200))
@@ -126,6 +127,7 @@ def _name(folder: Path, letter: str) -> None:
     (folder / "partition.metadata").write_text(metadata)
 
 
+@pytest.mark.slow
 def test_a_mirror_holds_the_same_records_in_bytes_of_its_own(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -176,6 +178,7 @@ def test_a_mirror_holds_the_same_records_in_bytes_of_its_own(
     assert (rows[0]["from_offset"], rows[0]["until_offset"]) == (same[0].base, end)
 
 
+@pytest.mark.slow
 def test_topics_are_one_by_their_id_whatever_their_names(
     spark: SparkSession, tmp_path: Path
 ) -> None:

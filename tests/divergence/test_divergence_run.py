@@ -53,6 +53,7 @@ def test_the_disks_of_a_real_cluster_have_no_differences_but_those_of_the_dead_n
     assert "logs in two copies or more" in told
 
 
+@pytest.mark.slow
 def test_keys_and_leader_epochs_tell_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(7)
     keys = [Batch(at, at, 0, ((at, b"k%d" % (at % 6), b"v"),)) for at in range(10)]
@@ -88,6 +89,7 @@ def test_keys_and_leader_epochs_tell_what_is_wrong(spark: SparkSession, tmp_path
     }
 
 
+@pytest.mark.slow
 def test_what_happened_to_copies_is_told_and_kept(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(7)
     sound, hurt, split, lost = (drawn_log(rng) for _ in range(4))
@@ -134,6 +136,7 @@ def equal(tmp_path: Path) -> tuple[str, ...]:
     return ("--copy", f"a={tmp_path}/a", "--copy", f"b={tmp_path}/b")
 
 
+@pytest.mark.slow
 def test_equal_copies_are_equal_by_their_headers(
     spark: SparkSession, equal: tuple[str, ...]
 ) -> None:
@@ -142,6 +145,7 @@ def test_equal_copies_are_equal_by_their_headers(
     assert (status, {row["kind"] for row in rows}) == (0, {"equal"})
 
 
+@pytest.mark.slow
 def test_copies_of_other_topics_are_a_finding(
     spark: SparkSession, equal: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -187,6 +191,7 @@ def test_what_cannot_be_meant_is_refused(
     assert reason in told
 
 
+@pytest.mark.slow
 def test_headers_alone_do_not_tell_that_records_are_equal(
     spark: SparkSession, tmp_path: Path
 ) -> None:

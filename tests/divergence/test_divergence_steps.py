@@ -121,6 +121,7 @@ def damaged(tmp_path: Path) -> Damaged:
     return Damaged(options, b"".join(batch.written() for batch in logs["hurt-0"]))
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_repair_says_what_is_planned_and_writes_nothing(
     spark: SparkSession, damaged: Damaged, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_dry_run_of_a_repair_says_what_is_planned_and_writes_nothing(
     assert {json.loads(line)["state"] for line in lines} == {"planned"}
 
 
+@pytest.mark.slow
 def test_whole_logs_are_made_of_damaged_copies(
     spark: SparkSession, damaged: Damaged, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def test_there_are_many_kinds_of_faults() -> None:
     assert len(FAULTS) >= 70
 
 
+@pytest.mark.slow
 def test_what_happened_to_a_few_drawn_copies_is_told_and_nothing_else(seed: int) -> None:
     assert _problems(seed, range(FROM, FROM + FEW)) == []
 

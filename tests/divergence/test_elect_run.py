@@ -46,6 +46,7 @@ def metadata(tmp_path: Path) -> Path:
     return log_dir(tmp_path / "meta", {f"{0:020d}.log": log_bytes(records)}, node=9)
 
 
+@pytest.mark.slow
 def test_each_partition_is_told_by_the_copies_that_are_of_use(
     spark: SparkSession, tmp_path: Path, metadata: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_each_partition_is_told_by_the_copies_that_are_of_use(
     assert "partitions to look at: 4" in told[-1]
 
 
+@pytest.mark.slow
 def test_transactions_whose_markers_are_lost_are_torn(
     spark: SparkSession, tmp_path: Path, metadata: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_transactions_whose_markers_are_lost_are_torn(
     assert torn == {("t-0", 1): (0, 0), ("t-0", 2): (2, 0), ("t-1", 1): (0, 0), ("t-1", 2): (2, 1)}
 
 
+@pytest.mark.slow
 def test_the_last_disk_is_enough(spark: SparkSession, tmp_path: Path, metadata: Path) -> None:
     rng = random.Random(7)
     log = drawn_log(rng)
@@ -134,6 +137,7 @@ def test_the_last_disk_is_enough(spark: SparkSession, tmp_path: Path, metadata: 
     assert told[-2].startswith("broker 2: no copy that can be used is at hand of its replicas")
 
 
+@pytest.mark.slow
 def test_a_replica_outside_the_isr_that_is_not_at_hand_is_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:

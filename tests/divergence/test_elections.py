@@ -79,6 +79,7 @@ def _drawn(rng: random.Random) -> dict[int, list[Batch]]:
     return logs
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_what_lies_behind_the_point_at_which_logs_go_apart(seed: int) -> None:
     rng = random.Random(f"{seed} elections")
     for _ in range(3 * ROUNDS):

@@ -181,6 +181,7 @@ def _without_marker(rng: random.Random, batches: list[Batch], until: int) -> Hol
     return Hole(copy, gone.base, gone.last + 1)
 
 
+@pytest.mark.slow
 @drawn
 def test_a_batch_that_was_inserted_makes_one_copy_wrong_to_its_end(seed: int) -> None:
     rng = random.Random(f"{seed} inserted")

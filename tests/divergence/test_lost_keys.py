@@ -180,6 +180,7 @@ def _without_checkpoint(copy: LogCopy) -> LogCopy:
     return copy
 
 
+@pytest.mark.slow
 @drawn
 @pytest.mark.parametrize("names", NAMES)
 def test_a_lost_segment_is_found_where_the_last_record_of_a_key_was(seed: int, names: str) -> None:

@@ -178,6 +178,7 @@ def test_the_limit_of_records_is_the_one_that_the_metadata_has(
     assert read_record_limits(str(tmp_path / "nothing")) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_and_many")
 def test_a_group_that_moves_to_another_cluster_skips_no_message(
     spark: SparkSession, caches: ExitStack, clusters: Path

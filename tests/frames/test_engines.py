@@ -1,5 +1,6 @@
 """Rows that several steps read: how they are joined."""
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,6 +14,7 @@ def plan_of(left: DataFrame, right: DataFrame) -> str:
     return left.join(right, "id", "left_semi")._jdf.queryExecution().executedPlan().toString()
 
 
+@pytest.mark.slow
 def test_many_persisted_rows_are_not_broadcast_however_few_bytes_they_take(
     spark: SparkSession,
 ) -> None:

@@ -62,6 +62,7 @@ def _hits(folder: Path, before: str = "", **environment: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_without_a_home_it_is_kept_among_the_users_own_temporary_files(folder: Path) -> None:
     hits = [_hits(folder, TMPDIR=str(folder / "own")) for _ in range(2)]
 
@@ -81,6 +82,7 @@ def test_a_folder_of_somebody_elses_is_not_taken_for_the_users_own(folder: Path)
     assert list(foreign.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_while_a_function_is_compiled_the_process_says_so(folder: Path) -> None:
     ask = (
         "from kafka_segments.compiling import COMPILED_NOW; from kafka_segments.small import one;"
@@ -104,6 +106,7 @@ def test_where_nothing_may_be_written_each_process_compiles(folder: Path) -> Non
     assert _hits(folder, NO_TEMPORARY) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [None, "given"])
 def test_what_root_compiled_is_taken_where_it_may_only_be_read(
     folder: Path, given: str | None
@@ -119,6 +122,7 @@ def test_what_root_compiled_is_taken_where_it_may_only_be_read(
     assert _hits(folder, NO_TEMPORARY, **environment) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_what_was_compiled_of_another_file_before_is_not_run(
     tmp_path: Path, is_packed: bool

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,7 @@ def summarized(segment: list[Batch], buffers: list[int]) -> ProducerSummary:
 places = st.lists(st.integers(0, 60), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(log=logs(is_sound=True), cuts=places, buffers=places)
 def test_folded_summaries_equal_a_plain_reading(

@@ -218,12 +218,14 @@ E1_BASE, E1_LOG = example_e1()
 E1 = Segment(E1_BASE, E1_LOG, [0, 175, 293, 525, 700, 818, 936])
 
 
+@pytest.mark.slow
 @settings(max_examples=230)
 @given(data=st.data(), segment=segments(), interval=intervals, index_bytes=st.just(LARGE))
 def test_recovery_gives_what_the_plain_loop_gives(data, segment, interval, index_bytes):
     _hold_against_the_plain_loop(data.draw(damaged(segment)), segment, interval, index_bytes)
 
 
+@pytest.mark.slow
 @settings(max_examples=170)
 @given(data=st.data(), segment=segments(), interval=intervals, index_bytes=st.sampled_from(SMALL))
 def test_where_an_index_is_full_recovery_gives_what_the_plain_loop_gives(
@@ -252,6 +254,7 @@ def _hold_against_the_plain_loop(log, segment, interval, index_bytes):
     assert found.valid_bytes + found.truncated_bytes == len(log)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     data=st.data(),
@@ -273,6 +276,7 @@ def test_batches_that_span_buffers_change_nothing(
     assert as_comparable(found) == as_comparable(whole)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     data=st.data(),

@@ -19,6 +19,7 @@ INTERVALS = (0, 64, 512, 4096, 100_000)
 KINDS = ("v2", "transactions", "legacy", "mixed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_segments_damaged_ones_among_them_are_recovered_as_kafka_does(
     referee: Referee, tmp_path: Path, seed: int, part: int

@@ -66,6 +66,7 @@ def test_what_is_not_in_the_tables_is_refused_with_the_nearest_name(
     assert done.stderr.splitlines()[-1] == f"kafka-segments: {warehouse} has no {message}"
 
 
+@pytest.mark.slow
 def test_tier_says_what_the_metadata_lacks(warehouse: Path) -> None:
     asked = ("internals", "tier", "--topic", "orders", "--dry-run")
     done = CliRunner().invoke(cli, [*asked, "--warehouse", str(warehouse)])

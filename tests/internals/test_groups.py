@@ -284,6 +284,7 @@ def warehouse(
     return option
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_the_verb_prints_what_does_not_load_and_ends_with_1(warehouse: tuple[str, str]) -> None:
     old = _run("groups", "--kafka-version", "3.6", *warehouse)

@@ -113,6 +113,7 @@ def read(spark: SparkSession, disk: Path, tmp_path_factory: pytest.TempPathFacto
     return warehouse
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_the_tables_would_have_and_writes_nothing(
     spark: SparkSession, read: Path, disk: Path, tmp_path: Path
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_second_run_writes_nothing_and_says_the_same(
     assert _versions(spark, read) == before
 
 
+@pytest.mark.slow
 def test_rows_hold_from_an_offset_and_a_time_until_another(spark: SparkSession, read: Path) -> None:
     configs = Warehouse(spark, str(read)).read(tables.METADATA_CONFIGS).orderBy("from_offset")
     partitions = Warehouse(spark, str(read)).read(tables.METADATA_PARTITIONS)
@@ -237,6 +239,7 @@ def test_changes_are_those_of_configs_and_leaders(spark: SparkSession, read: Pat
     ]
 
 
+@pytest.mark.slow
 def test_a_brokers_secrets_are_not_told_but_that_and_when_they_were_set(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -328,6 +331,7 @@ def test_no_settings_are_told_where_there_are_none_or_later_ones(
     assert clusters_with_metadata(str(read), at_ms=begin_ms) == ({made.CLUSTER: 1}, {})
 
 
+@pytest.mark.slow
 def test_a_moment_is_the_offset_before_the_first_later_change_for_the_state_and_for_settings(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -347,6 +351,7 @@ def test_a_moment_is_the_offset_before_the_first_later_change_for_the_state_and_
         assert clusters_with_metadata(str(tmp_path), at_ms=at_ms).at_offset == {"a": offset}
 
 
+@pytest.mark.slow
 def test_a_deposed_controllers_clock_does_not_say_which_offset_a_moment_stands_for(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -469,6 +474,7 @@ def test_logs_of_a_cluster_without_metadata_take_no_other_clusters_settings_and_
     assert len(told) == 2
 
 
+@pytest.mark.slow
 def test_clusters_and_lacks_in_tables_that_spark_alone_reads_are_not_known(
     spark: SparkSession, read: Path, tmp_path: Path
 ) -> None:
@@ -555,6 +561,7 @@ def test_a_log_that_changed_is_read_anew_one_without_its_begin_goes_by_a_snapsho
     assert gone.exit_code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_damage_is_told_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
     torn, spoiled = bytearray(FILES[SEGMENT_0]), bytearray(FILES[SNAPSHOT_5])

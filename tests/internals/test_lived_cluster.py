@@ -262,6 +262,7 @@ def test_committed_offsets_are_those_that_admin_listed(lived: Lived, tables: War
     assert ours == listed
 
 
+@pytest.mark.slow
 def test_producers_of_leaders_are_those_that_admin_described(lived: Lived) -> None:
     described: dict[tuple[str, int], Rows] = defaultdict(list)
     for row in lived.answer("producers"):

@@ -49,6 +49,7 @@ def read(spark: SparkSession, folder: Path) -> tuple[str | None, list[tuple[int 
     return (values or [None])[0], [(one.at_offset, one.problem) for one in problems]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     ("record", "why"),
@@ -78,6 +79,7 @@ def test_a_history_ends_before_a_record_that_is_not_understood(
     assert (done.exit_code, problem in done.output) == (1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_whole_snapshot_behind_what_is_not_understood_begins_the_history(
     spark: SparkSession, tmp_path: Path
@@ -89,6 +91,7 @@ def test_a_whole_snapshot_behind_what_is_not_understood_begins_the_history(
     assert read(spark, tmp_path) == ("1", [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_an_end_that_most_voters_lack_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
     copy(tmp_path, 1, made.log_bytes([*KNOWN, CHANGE]))
@@ -101,6 +104,7 @@ def test_an_end_that_most_voters_lack_is_not_committed(spark: SparkSession, tmp_
     assert "not committed: a majority of the 3 voters' copies at hand lacks them" in problem
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "ends",
@@ -122,6 +126,7 @@ def test_ends_that_may_be_committed_are_no_problem(
     assert (value, problems) == ("1" if CHANGE in ends[0] else "9", [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_deposed_leaders_end_is_settled_by_what_others_committed(
     spark: SparkSession, tmp_path: Path
@@ -135,6 +140,7 @@ def test_a_deposed_leaders_end_is_settled_by_what_others_committed(
     assert read(spark, tmp_path) == ("2", [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(("third", "value"), [(None, "9"), (OTHER_CHANGE, "2")])
 def test_copies_that_contradict_each_other_are_told(
@@ -150,6 +156,7 @@ def test_copies_that_contradict_each_other_are_told(
     assert any(at == 2 and "contradict each other" in problem for at, problem in problems)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_leader_epoch_that_the_files_beside_the_log_deny_is_left_out(
     spark: SparkSession, tmp_path: Path
@@ -178,6 +185,7 @@ def test_a_quorum_state_that_tells_nothing(text: str | None) -> None:
     assert parse_quorum_state(text) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_two_incomplete_copies_tell_the_whole_history(spark: SparkSession, tmp_path: Path) -> None:
     later = made.log_bytes([CHANGE, made.no_op()], base_offset=2)

@@ -103,6 +103,7 @@ def test_a_tiered_topic_of_which_nothing_was_copied_is_there(spark: SparkSession
     assert _gaps(spark, copies, ("t", NEW), never, tiered=None) == [("t", 1, 150, 199)]
 
 
+@pytest.mark.slow
 def test_a_topic_is_tiered_whose_own_setting_says_so(spark: SparkSession) -> None:
     setting = "remote.storage.enable"
     configs = [

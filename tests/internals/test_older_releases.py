@@ -128,6 +128,7 @@ def test_the_cleaner_was_there_and_history_lies_behind_it(older: Path, release: 
         assert len(set(keys)) < len(keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "release",
     [WITH_KRAFT[0], *(pytest.param(other, marks=pytest.mark.long) for other in WITH_KRAFT[1:])],

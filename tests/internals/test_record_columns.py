@@ -186,6 +186,7 @@ def _small(rows: Sequence[Given]) -> list[Given]:
     return [row for row in rows if len(row[1] or b"") < SMALL]
 
 
+@pytest.mark.slow
 def test_nothing_is_read_or_written_beyond_a_hostile_record(
     drawn: dict[str, list[Given]], seed: int, tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ def test_nothing_is_read_or_written_beyond_a_hostile_record(
     _in_own_process(hostile, tmp_path, NUMBA_DISABLE_JIT="1")
 
 
+@pytest.mark.slow
 def test_what_another_process_compiled_writes_the_same(
     drawn: dict[str, list[Given]], tmp_path: Path
 ) -> None:

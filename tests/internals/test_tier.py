@@ -142,6 +142,7 @@ def _found(done: Any) -> dict[str, dict[str, Any]]:
     return {row["segment_id"]: row for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_each_segment_has_its_state_and_what_is_wrong_with_it(
     spark: SparkSession, warehouse: Path, tier: Path
@@ -178,6 +179,7 @@ def test_each_segment_has_its_state_and_what_is_wrong_with_it(
     assert "orphan: 3 segments" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_person_reads_of_what_is_wrong_alone(warehouse: Path, tier: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS)
 
@@ -188,6 +190,7 @@ def test_a_person_reads_of_what_is_wrong_alone(warehouse: Path, tier: Path) -> N
     assert "orphan" in shown.stdout
 
 
+@pytest.mark.slow
 def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--dry-run")
 
@@ -199,6 +202,7 @@ def test_without_a_tier_nothing_is_said_of_objects(warehouse: Path) -> None:
     assert OTHER_ID not in rows
 
 
+@pytest.mark.long
 def test_of_a_tier_that_is_not_mounted_nothing_is_missing(warehouse: Path, tmp_path: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--dry-run", "--output", "json")
 
@@ -210,6 +214,7 @@ def test_of_a_tier_that_is_not_mounted_nothing_is_missing(warehouse: Path, tmp_p
     assert f"not known: {tmp_path} holds no object" in done.stderr
 
 
+@pytest.mark.long
 def test_an_empty_source_is_told_beside_a_tier_whose_name_begins_alike(
     warehouse: Path, tier: Path, tmp_path: Path
 ) -> None:
@@ -225,6 +230,7 @@ def test_an_empty_source_is_told_beside_a_tier_whose_name_begins_alike(
     assert done.exit_code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_local_offsets_that_no_copy_has(warehouse: Path, tier: Path) -> None:
     options = ("--warehouse", warehouse, "--now-ms", NOW_MS, "--output", "json", "--dry-run")
@@ -294,6 +300,7 @@ def test_a_tiered_topic_of_which_nothing_was_announced_is_not_copied(
         assert row.split() == ["never-0", "0", "0", "9"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_logs_that_are_not_a_leaders_or_not_there_say_nothing_of_copies(
     spark: SparkSession, tmp_path: Path
@@ -345,6 +352,7 @@ def test_headers_tell_what_names_and_manifests_do(spark: SparkSession, tier: Pat
     assert found["headers"][made.segment_id(9)]["found"]["leader_epochs"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("asked_few_and_many")
 def test_a_raw_tier_is_rebuilt_from_headers_alone(
     spark: SparkSession, referee: Referee, broker: Path, tmp_path: Path
@@ -388,6 +396,7 @@ def _read_back(referee: Referee, target: Path, *, partitions: int) -> list[dict[
     return records
 
 
+@pytest.mark.slow
 def test_lost_metadata_is_rebuilt_as_the_manifests_say(
     referee: Referee, broker: Path, tier: Path, tmp_path: Path
 ) -> None:

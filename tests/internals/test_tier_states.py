@@ -85,6 +85,7 @@ def _drawn(choice: random.Random) -> list[bytes]:
     return values
 
 
+@pytest.mark.slow
 def test_states_and_refused_updates_are_those_of_kafkas_cache(
     spark: SparkSession, referee: Referee, seed: int
 ) -> None:
@@ -140,6 +141,7 @@ def test_the_replica_that_reaches_furthest_counts_and_tombstones_delete_what_the
     }
 
 
+@pytest.mark.slow
 def test_of_an_update_that_compaction_left_alone_nothing_is_known(spark: SparkSession) -> None:
     left: list[Record] = [
         (b"one", updated(1, COPIED)),
@@ -176,6 +178,7 @@ def test_of_an_update_that_compaction_left_alone_nothing_is_known(spark: SparkSe
     ]
 
 
+@pytest.mark.slow
 def test_objects_and_records_that_were_not_looked_at_are_not_known(spark: SparkSession) -> None:
     objects = rows_of(
         spark,
@@ -243,6 +246,7 @@ def _case(choice: random.Random) -> Answer:
     return {"epochs": epochs, "end": end, "lineage": lineage, "log_end": end_of_log}
 
 
+@pytest.mark.slow
 def test_a_segment_is_in_the_lineage_as_kafka_has_it(
     spark: SparkSession, referee: Referee, seed: int
 ) -> None:

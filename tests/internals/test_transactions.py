@@ -129,6 +129,7 @@ def _judged(spark: SparkSession, *partitions: tuple[int, str | None, int]) -> Da
     return rows_of(spark, [("c", *partition) for partition in partitions], columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("partitions", "known"),
     [
@@ -196,6 +197,7 @@ def test_a_transaction_began_at_the_record_that_is_there_still(spark: SparkSessi
     assert [row["first_ms"] for row in rows] == [100, None, None]
 
 
+@pytest.mark.slow
 def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -> None:
     opened = _opened(
         spark,

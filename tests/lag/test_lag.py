@@ -110,6 +110,7 @@ def warehouse(
     return str(folder / "wh")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_and_many")
 def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
     spark: SparkSession, caches: ExitStack, warehouse: str
@@ -161,6 +162,7 @@ def test_the_lag_in_offsets_is_the_one_that_kafka_consumer_groups_prints(
     assert found[4]["offset_lag"] == -20
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
     spark: SparkSession, caches: ExitStack, warehouse: str
@@ -178,6 +180,7 @@ def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_the_figures_of_groups_are_of_what_is_known(spark: SparkSession, warehouse: str) -> None:
     read = figures_of("lag", "--warehouse", warehouse, "--now-ms", NOW_MS)
@@ -206,6 +209,7 @@ def test_other_questions_have_no_figures(words: tuple[str, ...], warehouse: str)
     assert f"leave {words[0]} out" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_where_the_offsets_of_a_group_went_is_explained(
     spark: SparkSession,
@@ -244,6 +248,7 @@ def test_the_explanation_has_the_last_commits_and_ends_with_findings(
     )
 
 
+@pytest.mark.slow
 def test_a_group_or_topic_that_is_none_is_refused_with_the_nearest(
     spark: SparkSession, warehouse: str, tmp_path: Path
 ) -> None:
@@ -261,6 +266,7 @@ def test_a_group_or_topic_that_is_none_is_refused_with_the_nearest(
         assert told in done.stderr
 
 
+@pytest.mark.slow
 def test_without_consumer_offsets_it_is_said_what_is_missing(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
@@ -268,6 +274,7 @@ def test_without_consumer_offsets_it_is_said_what_is_missing(
         run_lag(spark, LagOptions(warehouse, LogChoice(cluster="nowhere"), NOW_MS), caches)
 
 
+@pytest.mark.slow
 def test_the_lag_is_printed_with_the_longest_first(spark: SparkSession, warehouse: str) -> None:
     done = CliRunner().invoke(
         cli, ["lag", "--warehouse", warehouse, "--now-ms", str(NOW_MS), "--group", "expired"]

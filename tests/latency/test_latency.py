@@ -68,6 +68,7 @@ def test_latency_is_that_of_batches_that_keep_both_times(
     assert first == {10: 0, 100: 1, 1_000: 0, 10_000: 0, 60_000: 0, None: 0}
 
 
+@pytest.mark.slow
 def test_segments_that_are_not_read_to_their_end_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -233,6 +233,7 @@ def test_what_is_applied_has_the_records_and_the_bytes_that_were_planned(applied
             assert log.read_bytes()[16] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_what_is_rolled_back_is_as_before(applied: Planned) -> None:
     back = _said(applied.migration.roll_back(execute=True, discard=False))

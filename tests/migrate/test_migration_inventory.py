@@ -135,6 +135,7 @@ def test_formats_are_counted_from_the_table_or_the_file(
     assert segments["clean", 0]["legacy_bytes"] == 0
 
 
+@pytest.mark.slow
 def test_headers_alone_leave_records_uncounted_and_findings_are_status_1(
     taken: tuple[Path, Inventory],
 ) -> None:
@@ -227,6 +228,7 @@ def test_what_stands_in_the_way_is_named(
     assert all(row["obstacle"] and row["action"] for row in rows)
 
 
+@pytest.mark.slow
 def test_both_tables_keep_the_run(spark: SparkSession, taken: tuple[Path, Inventory]) -> None:
     folder, inventory = taken
     tables = Warehouse(spark, str(folder / "wh"))
@@ -302,6 +304,7 @@ def test_settings_that_kafka_4_does_not_have_are_those_of_the_metadata_where_no_
     }
 
 
+@pytest.mark.slow
 def test_the_verb_takes_such_settings_from_the_metadata_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def _plan(logs: Path, warehouse: Path, *options: object) -> tuple[dict[str, Any]
     return row, done.stderr
 
 
+@pytest.mark.slow
 def test_ids_and_replicas_are_those_of_the_metadata_at_the_moment(
     warehouse: Path, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_ids_and_replicas_are_those_of_the_metadata_at_the_moment(
     ) in said
 
 
+@pytest.mark.slow
 def test_given_ids_win_and_before_the_history_nothing_is_taken(
     warehouse: Path, tmp_path: Path
 ) -> None:
@@ -97,6 +99,7 @@ def test_given_ids_win_and_before_the_history_nothing_is_taken(
     assert "the history of its metadata begins at" in why
 
 
+@pytest.mark.slow
 def test_a_topic_is_migrated_by_its_own_settings_and_options_of_the_verb_win(
     warehouse: Path, tmp_path: Path
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_topic_is_migrated_by_its_own_settings_and_options_of_the_verb_win(
     assert rules("--cluster", "other") == (4096, 10_485_760, 1_048_588)
 
 
+@pytest.mark.slow
 def test_logs_of_another_cluster_take_neither_ids_nor_replicas(
     warehouse: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

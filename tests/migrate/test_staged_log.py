@@ -101,6 +101,7 @@ def _run(action: str, log: StagedLog, step: int) -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_step_leaves_one_of_the_two_and_says_which(log: StagedLog) -> None:
     states = {Side.BEFORE: _state(log.folder), Side.AFTER: _state(log.other)}
     seen = {"apply": set(), "rollback": set()}

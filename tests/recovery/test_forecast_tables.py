@@ -44,6 +44,7 @@ def _told(forecast: Forecast) -> dict[str, tuple]:
     }
 
 
+@pytest.mark.slow
 def test_tables_tell_what_the_disks_tell(spark: SparkSession, broker_build: ReadyBuild) -> None:
     options = ForecastOptions(threads=(1,))
     disks = ForecastOptions(threads=(1,), sources=(str(broker_build.logs),), is_full=True)
@@ -158,6 +159,7 @@ def test_damage_in_the_tables_is_found_and_what_no_table_knows_is_null(decided: 
     assert unknown == (None,) * 7
 
 
+@pytest.mark.slow
 def test_tables_tell_of_a_damaged_disk_what_the_disk_tells(
     spark: SparkSession, broker: Path, tmp_path: Path, few: None
 ) -> None:

@@ -32,6 +32,7 @@ def log_dir(synthetic: Path, tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
+@pytest.mark.slow
 def test_spark_and_threads_make_the_same_kit(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:

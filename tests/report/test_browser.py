@@ -53,6 +53,7 @@ def _measured(page: str, folder: Path, *, scheme: str) -> list[dict[str, Any]]:
     return measured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("partitions", "scheme"),
     [(5, DARK), (PARTITIONS, LIGHT), pytest.param(PARTITIONS, DARK, marks=pytest.mark.long)],
@@ -81,6 +82,7 @@ def test_a_page_is_drawn_in_its_width_and_can_be_read(
         assert found["broken"] == [], (found["width"], "words broken though there is room")
 
 
+@pytest.mark.slow
 def test_a_bar_that_is_far_off_is_told_and_flattens_no_other(tmp_path: Path) -> None:
     data = few_partitions(wide_report(), 5)
     far = Row(**{**data.spans[0].asDict(), "end_ms": data.now_ms * 100})
@@ -100,6 +102,7 @@ def test_the_largest_page_has_less_than_two_megabytes() -> None:
     assert 1_000_000 < len(page.encode()) < 2_000_000
 
 
+@pytest.mark.slow
 def test_long_tables_are_closed_and_short_ones_open() -> None:
     page, few = render_report(wide_report()), render_report(few_partitions(wide_report(), 5))
 
@@ -113,6 +116,7 @@ def test_numbers_of_leaders_have_their_thousands_set_apart() -> None:
     assert '<td role="cell" data-name="leads" class="n">1,666</td>' in page
 
 
+@pytest.mark.slow
 def test_a_page_without_any_lane_is_drawn(tmp_path: Path) -> None:
     empty = replace(few_partitions(wide_report(), 0), copies=None)
 

@@ -205,6 +205,7 @@ def test_no_damage_is_only_said_of_what_was_read(
     assert ("<b>1</b> of which it is not known whether they are sound" in page) != is_known
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, tmp_path: Path) -> None:
     for table, rows in {SEGMENTS: SEGMENT_ROWS, RETENTION_DECISIONS: DECISIONS, RUNS: []}.items():
@@ -330,6 +331,7 @@ def test_the_cluster_says_who_leads_and_what_is_ill(data: ReportData) -> None:
     assert cluster.transactions == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_the_page_tells_open_transactions_and_no_command_where_their_coordinator_was_not_read(
     spark: SparkSession, tmp_path: Path
@@ -409,6 +411,7 @@ def test_a_crash_costs_each_broker_what_lies_behind_its_recovery_points(data: Re
     assert "again before it serves: about" in unnamed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_broker_with_segments_that_were_only_looked_at_is_left_out_and_named(
     spark: SparkSession, tmp_path: Path

@@ -61,6 +61,7 @@ def _by_disk(*arguments: str) -> Rows:
     return {Path(row["log_dir"]).name: row for row in map(json.loads, done.stdout.splitlines())}
 
 
+@pytest.mark.slow
 def test_explain_lists_no_settings_of_the_topic_that_has_its_name_now(asked: tuple[str, ...]):
     rows = _by_disk("retention", "explain", LOG, *asked)
 

@@ -230,6 +230,7 @@ def test_size_goes_first_and_the_end_of_time_never_comes(spark: SparkSession) ->
     assert [row["deletes_at_ms"] for row in kept] == [None] * 3
 
 
+@pytest.mark.slow
 def test_before_kip_33_the_mtime_of_a_restored_file_keeps_it_and_is_blamed(
     spark: SparkSession,
 ) -> None:
@@ -268,6 +269,7 @@ def _options(warehouse: Path, *pairs: str, conf: Path | None = None) -> Retentio
     )
 
 
+@pytest.mark.slow
 def test_each_topic_is_decided_by_its_own_settings(
     spark: SparkSession, built: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -283,6 +285,7 @@ def test_each_topic_is_decided_by_its_own_settings(
     assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
 
 
+@pytest.mark.slow
 def test_a_topic_alone_is_decided_as_among_all_and_one_that_is_not_there_is_named(
     spark: SparkSession, built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,6 +423,7 @@ def test_what_has_moved_can_be_rolled_back(spark: SparkSession, moved: Moved) ->
     assert moved.statuses(run_rollback, spark, execute=True) == ["untouched"] * 3
 
 
+@pytest.mark.slow
 def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
@@ -440,6 +444,7 @@ def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(
     assert "retention.ms =" not in explained.stdout
 
 
+@pytest.mark.slow
 def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
@@ -463,6 +468,7 @@ def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
     assert _state(built[0]) == before
 
 
+@pytest.mark.slow
 def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
@@ -483,6 +489,7 @@ def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
     assert "size and mtime are the same: plan again" in moves[2].reason
 
 
+@pytest.mark.slow
 def test_an_unknown_plan_and_a_target_inside_the_logs_are_refused(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
@@ -494,6 +501,7 @@ def test_an_unknown_plan_and_a_target_inside_the_logs_are_refused(
         list(run_apply(spark, MoveOptions(str(built[1]), plan_id, built[0] / "x", execute=True)))
 
 
+@pytest.mark.slow
 def test_a_segment_that_changed_since_the_build_is_planned_with_its_problem(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:

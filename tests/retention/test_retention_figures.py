@@ -97,6 +97,7 @@ def test_hostile_names_are_labels(spark: SparkSession) -> None:
     assert {labels[-1] for labels in read["retention_bytes"]} == set(HOSTILE)
 
 
+@pytest.mark.slow
 def test_the_verb_prints_them_with_the_age_of_its_tables(
     spark: SparkSession, lent_build: LentBuild, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_the_verb_prints_them_with_the_age_of_its_tables(
     assert read_figures(refused.stdout)["exit_status"] == {(str(warehouse), "retention decide"): 2}
 
 
+@pytest.mark.slow
 def test_segments_that_stay_as_something_is_not_known_count_once(
     spark: SparkSession, lent_build: LentBuild, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_kafkas_own_log_keeps_what_we_keep(
     assert [(logs[n], left[n], kafkas[n]) for n in different[:3]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_release_deletes_what_its_loops_delete(
     spark: SparkSession, logs: list[Log], version: str

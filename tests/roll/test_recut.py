@@ -66,6 +66,7 @@ def _index(segment: list[Batch], base: int, interval: int) -> tuple[list[Any], l
     return offsets, times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("points_a_segment", [1024, 4])
 def test_a_plain_cut_of_every_batch_lies_within_the_bounds(
     spark: SparkSession, points_a_segment: int, seed: int

@@ -40,6 +40,7 @@ def warehouse(broker_build: ReadyBuild, tmp_path_factory: pytest.TempPathFactory
     return shutil.copytree(broker_build.warehouse, tmp_path_factory.mktemp("roll") / "w")
 
 
+@pytest.mark.slow
 def test_active_segments_are_decided_and_kept_as_a_table(
     spark: SparkSession, warehouse: Path, logs: Path
 ) -> None:
@@ -96,6 +97,7 @@ def _batches(folder: Path) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_log_that_lacks_its_end_tells_no_active_segment(broker: Path, tmp_path: Path) -> None:
     logs, source = broker / "logs", tmp_path / "logs"
     shutil.copytree(logs / "lat-none-0", source / "lat-none-0")
@@ -128,6 +130,7 @@ def test_a_log_that_lacks_its_end_tells_no_active_segment(broker: Path, tmp_path
     assert (result.exit_code, "lacks its end" in result.stderr) == (0, False)
 
 
+@pytest.mark.slow
 def test_full_indexes_are_those_of_the_broker_whatever_interval_a_build_had(
     broker: Path, tmp_path: Path
 ) -> None:

@@ -281,6 +281,7 @@ def test_the_specifications_examples(
     assert _decide(spark, now_ms=604_805_001, **changes)["rule"] == rule
 
 
+@pytest.mark.slow
 def test_older_rules_count_from_other_clocks(spark: SparkSession) -> None:
     changes = {"segment_ms": 10_000, "max_timestamp_ms": 9_000, "append_timestamp_ms": 2_000}
 
@@ -307,6 +308,7 @@ def test_offsets_and_timestamps_at_the_end_of_a_long_roll_by_overflow(spark: Spa
     assert found["rules"][-1] == "offset_overflow"
 
 
+@pytest.mark.slow
 def test_releases_differ_in_full_time_indexes_overflow_and_compaction_lag(
     spark: SparkSession,
 ) -> None:

@@ -46,6 +46,7 @@ def _write(log_dir: Path, partition: str, base_offset: int, log: bytes) -> None:
     (log_dir / partition / f"{base_offset:020d}.log").write_bytes(log)
 
 
+@pytest.mark.slow
 def test_a_batch_is_a_row(load: Load, broker: Path) -> None:
     expected = [
         (topic, partition, begin, end - begin, int.from_bytes(log[begin : begin + 8], "big"))
@@ -110,6 +111,7 @@ def _rows(frame: DataFrame) -> list[str]:
     return sorted(map(str, frame.collect()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_one_load_serves_many_filters(
     load: Load, everything: DataFrame, broker: Path, part: int
@@ -199,6 +201,7 @@ def test_batches_are_narrowed_too(load: Load, broker: Path) -> None:
     assert 0 < by_option.count() == by_filter.count() == len(expected) < len(rows)
 
 
+@pytest.mark.slow
 def test_index_files_leave_out_whole_segments_by_timestamp(load: Load, broker: Path) -> None:
     rows = load(broker / "logs", rows="records", columns="topic,offset,timestamp_ms").collect()
     expected = sorted(tuple(row) for row in rows if (row.timestamp_ms or -1) >= 1700000150000)
@@ -286,6 +289,7 @@ def test_a_segment_that_vanishes_after_listing_is_a_row(load: Load, tmp_path: Pa
     ]
 
 
+@pytest.mark.slow
 def test_several_sources_are_read_at_once(load: Load, tmp_path: Path) -> None:
     for disk in ("a", "b"):
         _write(tmp_path / disk, "t-0", 0, v2_batch(0, [(5, None, disk.encode())]))

@@ -82,6 +82,7 @@ def _differences(
     return differences
 
 
+@pytest.mark.slow
 def test_golden_segments_have_every_format_and_codec(
     spark: SparkSession, synthetic: Path, broker: Path
 ) -> None:

@@ -167,6 +167,7 @@ def _message_sets(draw: st.DrawFn) -> bytes:
     return v1_message(last, draw(int64s), None, value, attributes=codec | attributes)
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(_v2_batches(), _message_sets()), max_size=6).map(b"".join))
 @example(b"")
 def test_records_are_what_a_plain_decoder_reads(log: bytes) -> None:

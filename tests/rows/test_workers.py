@@ -52,6 +52,7 @@ def test_a_local_session_runs_the_drivers_python(
     assert spark.sparkContext.pythonExec == "chosen"
 
 
+@pytest.mark.slow
 def test_workers_with_the_package_are_not_refused(
     spark: SparkSession, runs: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

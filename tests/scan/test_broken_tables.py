@@ -59,6 +59,7 @@ def test_a_build_with_nothing_to_do_refuses_a_table_that_a_person_has_to_mend(
         mend_tables(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
     lent_build: LentBuild, tmp_path: Path
 ) -> None:

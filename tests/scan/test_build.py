@@ -78,6 +78,7 @@ def test_index_files_of_a_log_directory_equal_those_that_its_broker_rebuilt(
     assert _index_files(broker_build.indexes) == _index_files(broker / "rebuilt")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_and_many")
 def test_every_synthetic_case_with_default_settings_becomes_a_row_and_kafkas_files(
     spark: SparkSession,
@@ -127,6 +128,7 @@ def test_the_files_that_a_first_builds_tasks_write_are_those_of_the_tables(
         assert all(MEETS_CONSTRAINTS in footer for footer in footers), table.name
 
 
+@pytest.mark.slow
 def test_the_largest_records_are_a_column_where_a_build_decodes_them(
     spark: SparkSession, built: ReadyBuild
 ) -> None:
@@ -285,6 +287,7 @@ def test_a_run_over_one_partition_marks_nothing_of_another_as_vanished(
     assert table("segments").where("vanished_at IS NOT NULL").isEmpty()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_and_many")
 def test_a_first_build_of_one_partition_keeps_the_entries_of_another(
     log_dir: Path, build: Callable[..., BuildSummary], table: Table
@@ -358,6 +361,7 @@ def test_what_is_no_segment_is_a_row_of_unrecognized_files(
     )
 
 
+@pytest.mark.slow
 def test_brokers_files_beside_the_segments_reach_the_tables(
     beside: tuple[BuildSummary, Table],
 ) -> None:
@@ -441,6 +445,7 @@ def died(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPathFac
     return Died(root / "logs", root / "wh")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "written",

@@ -97,6 +97,7 @@ def test_a_full_build_reads_what_first_looks_know(read: Turns) -> None:
     assert {row["checked"] for row in read.rows().values()} == {"full"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_first_look_leaves_rows_of_whole_segments_while_their_file_stays(
     spark: SparkSession, read: Turns
@@ -253,6 +254,7 @@ class ManyAtOnce:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_driver_looks_at_many_objects_at_once_and_tells_of_them(

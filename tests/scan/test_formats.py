@@ -108,6 +108,7 @@ def test_a_minute_index_goes_with_its_segment(by_kip33: Changed) -> None:
     assert living.kip33() == [[7002, 1006], [9000, 1010]]
 
 
+@pytest.mark.slow
 def test_kip33_follows_the_next_segment(by_kip33: Changed) -> None:
     living = by_kip33.living
     (living.log / name(1050, ".log")).write_bytes(b"")

@@ -125,6 +125,7 @@ def _set_last_offset(log: Path, offset: int) -> None:
     log.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(
     synthetic: Path,
     build: Callable[..., BuildSummary],
@@ -149,6 +150,7 @@ def test_a_new_segment_is_folded_with_the_summaries_of_those_read_before(
     assert aborted == [len(expected[name]) // 34 for name in files]
 
 
+@pytest.mark.slow
 def test_an_earlier_segment_that_changes_changes_the_index_of_a_later_one(
     synthetic: Path,
     build: Callable[..., BuildSummary],
@@ -171,6 +173,7 @@ def test_an_earlier_segment_that_changes_changes_the_index_of_a_later_one(
     assert row["txn_index_entries"] == len(after[second]) // 34
 
 
+@pytest.mark.slow
 def test_segments_after_a_truncated_one_are_rows_that_say_so_and_come_back_when_it_is_sound(
     synthetic: Path,
     build: Callable[..., BuildSummary],

@@ -377,6 +377,7 @@ def is_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
     spark: SparkSession, lent_build: LentBuild, tmp_path: Path, is_little: bool
@@ -390,6 +391,7 @@ def test_what_has_changed_is_built_as_few_rows_where_the_listing_is_small(
     assert has_few_rows(spark) == is_little
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     ("most_rows", "is_less", "is_few"),

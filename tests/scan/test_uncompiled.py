@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
+import pytest
 
 from kafka_segments.kafka.index.segment.kernel import scan_buffer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
@@ -30,6 +31,7 @@ def scanned(logs: list[Path]) -> str:
         )
 
 
+@pytest.mark.slow
 def test_a_scan_without_compiled_code_finds_the_same(synthetic: Path, tmp_path: Path) -> None:
     logs = [log for case in CASES for log in sorted((synthetic / case / "t-0").glob("*.log"))]
     for seed in range(8):

@@ -29,6 +29,7 @@ SOUND = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=st.data())
 def test_it_is_the_one_that_a_loop_over_all_records_finds(

@@ -107,6 +107,7 @@ def _ask(
         return times.unionByName(names).collect()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_answers_are_those_of_a_real_broker(
     spark: SparkSession, broker: Path, broker_warehouse: str
@@ -128,6 +129,7 @@ def test_answers_are_those_of_a_real_broker(
     assert {(row["difference"], row["problem"]) for row in rows} == {(None, None)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [
@@ -235,6 +237,7 @@ def _first_record(records: list[tuple[int, int]], log_start: int, target: int) -
     return fits[0] if fits else None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_both_answers_are_those_of_a_plain_loop_wherever_the_log_starts(
     spark: SparkSession, tmp_path: Path, build: Callable[[Path], str]
@@ -277,6 +280,7 @@ def test_both_answers_are_those_of_a_plain_loop_wherever_the_log_starts(
     }
 
 
+@pytest.mark.slow
 def test_offsets_to_reset_a_group_to_are_lines_of_topic_partition_and_offset(
     spark: SparkSession, broker_warehouse: str
 ) -> None:
@@ -343,6 +347,7 @@ def test_the_driver_chooses_the_rows_that_spark_does(
     assert by_arrow == by_spark
 
 
+@pytest.mark.slow
 def test_a_search_leaves_nothing_in_the_session(spark: SparkSession, broker_warehouse: str) -> None:
     def kept() -> tuple[int, int]:
         cached = spark._jsparkSession.sharedState().cacheManager().numCachedEntries()

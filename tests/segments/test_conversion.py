@@ -107,6 +107,7 @@ def compiled() -> None:
     _digest(converted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(PARTITIONS))
 def test_random_logs_are_converted_as_kafkas_cleaner_does(
     referee: Referee, tmp_path: Path, number: int
@@ -155,6 +156,7 @@ def test_the_converted_segment_recovers_like_the_first(
             assert getattr(second, name) == getattr(first, name), name
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(segments())
 def test_whatever_is_converted_has_the_same_records(segment: Segment) -> None:

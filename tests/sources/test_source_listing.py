@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.engine.sources import list as listing
 
 
+@pytest.mark.slow
 def test_what_the_executors_list_is_what_the_driver_lists(
     spark: SparkSession, broker: Path, caches: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def _entry(spark: SparkSession, position: int) -> DataFrame:
     return spark.sql(f"SELECT {', '.join(columns)}")
 
 
+@pytest.mark.slow
 def test_delta_writes_into_a_table_so_made_and_holds_it_to_its_constraints(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_delta_writes_into_a_table_so_made_and_holds_it_to_its_constraints(
         tables.append(OFFSET_INDEX, _entry(spark, -1))
 
 
+@pytest.mark.slow
 def test_rows_are_appended_without_delta_where_they_meet_the_constraints(
     spark: SparkSession, tmp_path: Path
 ) -> None:

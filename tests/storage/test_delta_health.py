@@ -220,6 +220,7 @@ def test_a_bit_that_is_flipped_in_the_notes_tells_of_no_commit_that_is_sound(tab
     assert broken_log(str(table)) is None
 
 
+@pytest.mark.slow
 def test_a_last_commit_that_is_gone_is_written_anew_where_its_checkpoint_has_the_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -456,6 +457,7 @@ def test_in_a_store_a_log_is_held_against_its_notes_too_by_few_requests(
     assert "_delta_log ends with version 1, version 2 had been committed" in found.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["zeros in the checkpoint", "a file is gone", "no answer"])
 def test_in_a_store_what_made_a_read_fail_is_named_but_not_that_it_did_not_answer(
     object_store: ObjectStore, checkpoints: list[Path], harm: str
@@ -484,6 +486,7 @@ def test_in_a_store_what_made_a_read_fail_is_named_but_not_that_it_did_not_answe
         object_store.refuses = lambda _: False
 
 
+@pytest.mark.slow
 def test_notes_that_a_store_does_not_give_are_not_taken_for_spoilt(
     object_store: ObjectStore, table: Path
 ) -> None:

@@ -24,6 +24,7 @@ from kafka_segments.files.storage.delta_rows import (
     read_small_table,
 )
 from kafka_segments.files.storage.hadoop_checksums import checksums_beside
+from support.house.at_length import long_but
 from support.spark.altered_tables import ALTERATIONS
 from support.spark.rows_of import rows_of
 
@@ -170,7 +171,8 @@ def test_a_file_without_its_rows_is_not_left_to_spark(table: str, harm: str) -> 
             asked()
 
 
-@pytest.mark.parametrize("alteration", ALTERATIONS)
+@pytest.mark.slow
+@pytest.mark.parametrize("alteration", long_but(ALTERATIONS, "deletion vectors", "restored"))
 def test_the_rows_of_a_table_that_others_altered(
     spark: SparkSession, tmp_path: Path, alteration: str
 ) -> None:
@@ -203,6 +205,7 @@ def _read_by_each(
     )
 
 
+@pytest.mark.slow
 def test_a_file_of_an_altered_table_that_is_another_one_gives_no_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -259,6 +262,7 @@ def test_a_bit_that_is_flipped_gives_no_other_rows(tmp_path: Path, has_checksums
         assert read == "refused" or (not has_checksums and read in (None, sound)), at
 
 
+@pytest.mark.slow
 def test_a_bit_that_is_flipped_in_a_checkpoint_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

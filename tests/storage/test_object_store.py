@@ -192,6 +192,7 @@ def test_a_read_that_is_refused_for_a_while_is_tried_again(object_store, bucket,
     assert read_whole(place(f"s3://{bucket}/x.log"), most_bytes=size) == bytes(size)
 
 
+@pytest.mark.slow
 def test_a_table_whose_files_are_refused_or_cut_off_at_times_is_read(
     object_store, bucket, tmp_path
 ):

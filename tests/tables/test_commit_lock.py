@@ -22,6 +22,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.storage import delta_commit
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.folder_lock import commit_lock
+from support.house.at_length import long_but
 
 TABLE = tables.LOG_DIRS
 WRITES: dict[str, Callable[[Warehouse, DataFrame], None]] = {
@@ -69,7 +70,8 @@ def _lock(warehouse: Path, table: str) -> str:
     return str(folder / f"{table}.commits")
 
 
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.slow
+@pytest.mark.parametrize("write", long_but(WRITES, "merge"))
 def test_spark_writes_rows_under_the_lock(write: str, spark: SparkSession, tmp_path: Path) -> None:
     root, lock = Warehouse(spark, str(tmp_path)), _lock(tmp_path, TABLE.name)
     root.create(TABLE)
@@ -106,7 +108,8 @@ def _altering(table: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
     return alter
 
 
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.slow
+@pytest.mark.parametrize("write", long_but(WRITES, "merge"))
 def test_rows_are_written_once_where_somebody_alters_the_table_meanwhile(
     write: str, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -357,6 +357,7 @@ def test_delta_merges_to_the_same_rows_and_the_same_feed_and_goes_on_from_there(
     assert len(pa.table(DeltaTable(ours.uri(table)).to_pyarrow_table())) == len(expected)
 
 
+@pytest.mark.slow
 def test_constraints_and_several_rows_of_a_key_are_refused_by_delta(
     spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path
 ) -> None:

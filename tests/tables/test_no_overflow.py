@@ -150,6 +150,7 @@ def _bounded(value: int) -> int:
     return max(MIN_INT64, min(MAX_INT64, value))
 
 
+@pytest.mark.slow
 def test_a_constraint_of_an_earlier_release_is_renewed(spark: SparkSession, tmp_path: Path) -> None:
     before = (("offset_within_reach", "offset BETWEEN base_offset AND base_offset + 2147483647"),)
     root = Warehouse(spark, str(tmp_path))

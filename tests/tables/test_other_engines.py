@@ -249,6 +249,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_the_filters_of_the_page_give_the_rows_of_the_views(
     spark: SparkSession, warehouse: Path
 ) -> None:

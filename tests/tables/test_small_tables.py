@@ -70,6 +70,7 @@ def _metadata(columns: StructType) -> list[dict[str, str]]:
     return [field.metadata for field in columns]
 
 
+@pytest.mark.slow
 def test_a_column_that_came_later_is_null_in_older_files_and_what_is_deleted_is_gone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_table_that_is_made_and_has_no_rows_is_read(small: SparkSession, tmp_p
     assert has_few_rows(small)
 
 
+@pytest.mark.slow
 def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.schemas import schema
 from kafka_segments.engine.tables.upgrades import refuses_nested_nulls, with_new_columns
 from kafka_segments.errors import BrokenTableError, UsageError
+from support.house.at_length import long_but
 from support.spark.altered_tables import ALTERATIONS
 
 LOG_DIRS = StructType([field for field in schema("log_dirs.v1") if field.name != "problem"])
@@ -41,11 +42,12 @@ def _old(spark: SparkSession, folder: Path, columns: StructType) -> Warehouse:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "alteration",
     [
-        *("deletion vectors", "row tracking", "checkpoints of version 2", "widened types"),
-        *("defaults of columns", "change feed", "appends alone", "clustered"),
+        *("deletion vectors", "widened types", "defaults of columns", "appends alone"),
+        *long_but(("row tracking", "checkpoints of version 2", "change feed", "clustered")),
     ],
 )
 def test_a_table_that_others_altered_gets_its_new_columns(
@@ -61,6 +63,7 @@ def test_a_table_that_others_altered_gets_its_new_columns(
     assert [(row["log_dir"], row["problem"]) for row in rows.collect()] == [("/d", None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alteration", ["mapped columns", "timestamps in commits"])
 def test_a_feature_that_no_release_can_keep_is_named(
     spark: SparkSession, tmp_path: Path, alteration: str
@@ -121,6 +124,7 @@ def test_a_table_of_a_later_version_is_refused_and_so_is_a_column_of_others_with
     assert after == StructType([later, *LOG_DIRS, published["problem"]])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_column_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     root = _old(spark, tmp_path, StructType([*LOG_DIRS, StructField("team", StringType())]))
@@ -205,7 +209,7 @@ def _with_segment(spark: SparkSession, table: Table, **changed: object) -> DataF
     return spark.createDataFrame([tuple(map(row.get, columns.fieldNames()))], columns)
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=long_but((1, 2, 3), 1))
 def upgraded(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Warehouse:
     """A table of segments that an older release has made and filled."""
     root = Warehouse(spark, str(tmp_path))
@@ -216,6 +220,7 @@ def upgraded(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
     return root
 
 
+@pytest.mark.slow
 def test_another_engine_reads_which_segments_changed(
     spark: SparkSession, upgraded: Warehouse
 ) -> None:
@@ -267,6 +272,7 @@ def test_every_column_has_a_comment() -> None:
         assert without(table.schema.fields) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "said"),
     [

@@ -76,6 +76,7 @@ def _by_each(
     return found
 
 
+@pytest.mark.slow
 def test_what_takes_rows_back_is_told_from_what_verbs_write(
     root: Warehouse, spark: SparkSession
 ) -> None:

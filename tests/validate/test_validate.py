@@ -523,6 +523,7 @@ def overlapping(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return Validated(root, _validate(root))
 
 
+@pytest.mark.slow
 def test_a_second_validation_writes_the_same_segments_no_second_time(
     overlapping: Validated,
 ) -> None:

@@ -15,6 +15,7 @@ from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.settings import TopicConfig
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
+from support.house.at_length import long_but
 from support.spark.stored_builds import build_few
 
 # Of a topic's settings those that Kafka's Admin has from the metadata log.
@@ -38,7 +39,8 @@ def _run(warehouse: str, *words: str) -> Any:
     return done
 
 
-@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.slow
+@pytest.mark.parametrize("log", long_but(LOGS, "orders-2"))
 def test_explain_has_each_setting_that_admin_described_and_its_source(
     cluster: Path, warehouse: str, log: str
 ) -> None:
@@ -64,6 +66,7 @@ def test_explain_has_each_setting_that_admin_described_and_its_source(
     assert all(settings == told[0] for settings in told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -87,6 +90,7 @@ def test_decisions_say_on_stderr_which_settings_decided_and_where_they_are_from(
     assert [line for line in told if line.startswith("cleanup.policy = delete   [Kafka's default]")]
 
 
+@pytest.mark.slow
 def test_rolls_say_on_stderr_which_settings_decided_and_where_they_are_from(
     warehouse: str,
 ) -> None:

@@ -112,6 +112,7 @@ def _build(spark: SparkSession, source: Path, folder: Path, **options: Any) -> B
     )
 
 
+@pytest.mark.slow
 def test_a_small_build_writes_a_file_a_table(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ def both(
         yield looked, read
 
 
+@pytest.mark.slow
 def test_retention_decides_as_if_all_had_been_read(
     both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse],
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_least_timestamps_of_segments_that_a_look_knows_are_not_known(
     assert {row["span_ms"] for row in spans} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "times",
     [("EARLIEST", "LATEST", "MAX_TIMESTAMP"), (1_700_000_000_000, 1_795_000_000_000)],
@@ -167,6 +169,7 @@ def test_search_answers_as_if_all_had_been_read(
     assert answers(looked) == answers(read)
 
 
+@pytest.mark.slow
 def test_a_search_that_meets_damage_in_what_a_look_passed_over_says_so(
     spark: SparkSession, broker: Path, tmp_path: Path
 ) -> None:
@@ -200,6 +203,7 @@ def test_a_search_that_meets_damage_in_what_a_look_passed_over_says_so(
     assert rows[1]["kafka_offset"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lost",
     [
@@ -231,6 +235,7 @@ def test_a_search_begins_where_index_files_lead_and_at_the_start_where_they_lie(
     assert (row["bytes_read"] < 64 * 1024) == (lost == "nothing")
 
 
+@pytest.mark.slow
 def test_a_search_in_a_tier_goes_by_the_object_of_indexes(
     spark: SparkSession, broker: Path, tmp_path: Path
 ) -> None:
@@ -268,6 +273,7 @@ def _raised(data: bytes, width: int, *, at: int) -> bytes:
     return bytes(raised)
 
 
+@pytest.mark.slow
 def test_rolls_are_decided_by_the_index_files_beside_the_segments(
     both: tuple[kafka_segments.OpenWarehouse, kafka_segments.OpenWarehouse],
 ) -> None:
@@ -295,6 +301,7 @@ def failed_of_all(spark: SparkSession, warehouses: Warehouses) -> list[tuple[str
     return _failed(spark, warehouses.read)
 
 
+@pytest.mark.slow
 def test_a_validation_finds_no_more_but_that_not_all_was_read(
     spark: SparkSession, warehouses: Warehouses, failed_of_all: list[tuple[str, str, int]]
 ) -> None:
@@ -306,6 +313,7 @@ def test_a_validation_finds_no_more_but_that_not_all_was_read(
     assert [one for one in failed if one[1] != "checksums_verified"] == failed_of_all
 
 
+@pytest.mark.slow
 def test_a_plan_refuses_what_only_a_look_knows(spark: SparkSession, warehouses: Warehouses) -> None:
     configs = TopicConfigs.load(Settings(retention_ms=1))
     retention = RetentionOptions(str(warehouses.looked), configs, RetentionRules.of("4.3"), NOW_MS)
@@ -316,6 +324,7 @@ def test_a_plan_refuses_what_only_a_look_knows(spark: SparkSession, warehouses: 
     assert len([text for text in problems if text and "first look" in text]) > 0
 
 
+@pytest.mark.slow
 def test_an_inventory_counts_the_formats_of_segments_that_a_look_knows(
     spark: SparkSession, warehouses: Warehouses
 ) -> None:
@@ -351,6 +360,7 @@ def reported(spark: SparkSession, warehouses: Warehouses) -> ReportData:
         return run_report(spark, ReportOptions(str(warehouses.read), NOW_MS))
 
 
+@pytest.mark.slow
 def test_the_report_says_how_many_segments_a_first_look_knows(
     spark: SparkSession, warehouses: Warehouses, reported: ReportData
 ) -> None:
@@ -366,6 +376,7 @@ def test_the_report_says_how_many_segments_a_first_look_knows(
     ]
 
 
+@pytest.mark.slow
 def test_open_transactions_are_refused_and_the_report_says_that_they_are_not_known(
     spark: SparkSession, warehouses: Warehouses, tmp_path: Path
 ) -> None:

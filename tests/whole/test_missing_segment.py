@@ -40,6 +40,7 @@ def _build(log_dir: Path, warehouse: Path) -> tuple[int, list[str]]:
     return status, [line for line in told.splitlines() if "are in no segment" in line]
 
 
+@pytest.mark.slow
 def test_a_missing_segment_is_a_finding_of_all_three(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_missing_segment_is_a_finding_of_all_three(
     assert f"{log_dir}/plain-0/{LACKING}: {found}" in built[1][0]
 
 
+@pytest.mark.slow
 def test_without_the_cleaners_checkpoint_it_may_have_been_compaction(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:

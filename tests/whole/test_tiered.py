@@ -60,6 +60,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_and_many")
 def test_a_build_gives_the_brokers_index_files_and_rows(
     spark: SparkSession, object_store: ObjectStore, broker: Path, tier: Path, tmp_path: Path
@@ -142,6 +143,7 @@ def test_an_audit_names_gaps_and_overlaps_between_segments(
     assert len(rows_few(spark, str(tmp_path / "wh"), tables.INDEX_AUDITS)) == len(rows)
 
 
+@pytest.mark.slow
 def test_a_migration_refuses_objects(spark: SparkSession, tmp_path: Path) -> None:
     put_segment(tmp_path / "tier", b"", {}, end_offset=0, max_timestamp_ms=1)
     arguments = ["--source", str(tmp_path / "tier"), "--warehouse", str(tmp_path / "wh")]

@@ -137,6 +137,7 @@ def test_files_of_internal_topics_are_shared_out_by_bytes(
     assert records.columns == INTERNAL_RECORDS.schema.names
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_digests_are_told_by_the_driver_or_by_tasks(
     spark: SparkSession, disk: Path, told: Told

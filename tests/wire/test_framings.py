@@ -111,6 +111,7 @@ def test_drawn_framings_are_read_or_refused_as_kafka_does(
     assert 30 < read < DRAWN - 30
 
 
+@pytest.mark.slow
 def test_a_set_of_any_size_is_read_through_a_small_window() -> None:
     inner = v1_message(0, 1, None, bytes(2**27)) * 3  # 384 MiB of zeros, 390 KB compressed
     wrapper = v1_message(10, 1, None, gzip_member(inner), attributes=1)

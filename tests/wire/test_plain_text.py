@@ -36,6 +36,7 @@ def test_what_acts_or_hides_becomes_its_escape(name: str, text: str) -> None:
     assert plain(name) == text
 
 
+@pytest.mark.slow
 def test_no_sign_of_unicode_acts_on_a_terminal() -> None:
     shown = plain("".join(map(chr, range(sys.maxunicode + 1))))
 
