@@ -31,7 +31,7 @@ from kafka_segments.engine.tables.arrow_tables import is_small, merge_small
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import with_new_columns
-from kafka_segments.files.storage import delta_merge
+from kafka_segments.files.storage import delta_append, delta_merge
 from kafka_segments.files.storage.delta_append import append_rows
 from kafka_segments.files.storage.delta_commit import publish_commit
 from kafka_segments.files.storage.delta_create import create_table
@@ -230,7 +230,7 @@ def test_another_run_that_commits_first(
                 assert _merge(uri, {"id": 1, "name": "other"}, {"id": 4, "name": "other"})
         publish_commit(*given)
 
-    monkeypatch.setattr(delta_merge, "publish_commit", publish)
+    monkeypatch.setattr(delta_append, "publish_commit", publish)
     before = len(list(Path(uri).rglob("*.parquet")))
 
     assert _merge(uri, {"id": 2, "name": "b"}, {"id": 4, "name": "b"}) is not changes_table
@@ -251,7 +251,7 @@ def test_runs_that_never_come_first_leave_it_to_delta(
         tries.append(given)
         raise FileExistsError
 
-    monkeypatch.setattr(delta_merge, "publish_commit", publish)
+    monkeypatch.setattr(delta_append, "publish_commit", publish)
     before = _files(uri)
 
     assert not _merge(uri, {"id": 2, "name": "b"})
@@ -272,7 +272,7 @@ def test_several_at_once_all_have_their_turn(tmp_path: Path) -> None:
     assert DeltaTable(uri).version() == 6
 
 
-@pytest.mark.parametrize("at", ["_write_changes", "publish_commit"])
+@pytest.mark.parametrize("at", ["_write_changes", "commit_written"])
 def test_a_run_that_is_killed_leaves_the_table_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:

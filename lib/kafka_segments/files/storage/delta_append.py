@@ -158,6 +158,32 @@ def remove_file(path: str) -> None:
     checksums_beside(path).unlink(missing_ok=True)
 
 
+def commit_written(
+    uri: str,
+    version: int,
+    said: Mapping[str, Any],
+    written: Sequence[Mapping[str, Any]],
+    removed: Iterable[Mapping[str, Any]],
+) -> None:
+    """Commit a version of the table at a URI, and with it files that were written for it alone.
+
+    ``said`` is what the commit says of itself, ``written`` and ``removed`` the actions for files
+    that come and go. Where another run committed first, the files that were written are removed.
+
+    Raises:
+        FileExistsError: another run committed first; the table is as that run left it.
+        OSError: the disk refused; the table is as it was.
+    """
+    try:
+        publish_commit(uri, version, [said, *written, *removed])
+    except FileExistsError:
+        # After another error the commit may be there: then the files stay.
+        for action in written:
+            for file in action.values():
+                remove_file(place(uri).child(file["path"]).path)
+        raise
+
+
 def _add(name: str, size_bytes: int, stats: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "path": name,

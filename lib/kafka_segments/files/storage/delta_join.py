@@ -6,15 +6,15 @@ Source: delta-io/delta PROTOCOL.md, Add File and Remove File (``dataChange``).
 """
 
 import time
+from contextlib import suppress
 
 import pyarrow as pa
 
-from kafka_segments.files.storage.delta_append import remove_file, write_rows
-from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
+from kafka_segments.files.storage.delta_append import commit_written, write_rows
+from kafka_segments.files.storage.delta_commit import commit_info
 from kafka_segments.files.storage.delta_merge import removed_file
 from kafka_segments.files.storage.delta_metadata import TableMetadata
 from kafka_segments.files.storage.delta_rows import SmallTable
-from kafka_segments.files.storage.files import place
 
 
 def commit_join(uri: str, table: TableMetadata, read: SmallTable, rows: pa.Table) -> None:
@@ -34,7 +34,5 @@ def commit_join(uri: str, table: TableMetadata, read: SmallTable, rows: pa.Table
     metrics = {"numAddedFiles": "1", "numRemovedFiles": str(len(removed))}
     asked = {"predicate": "[]", "zOrderBy": "[]"}
     said = commit_info("OPTIMIZE", asked, read_version=table.version, metrics=metrics)
-    try:
-        publish_commit(uri, table.version + 1, [said, {"add": add}, *removed])
-    except FileExistsError:
-        remove_file(place(uri).child(add["path"]).path)
+    with suppress(FileExistsError):
+        commit_written(uri, table.version + 1, said, [{"add": add}], removed)

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_segments.files.storage.delta_append import (
-    remove_file,
+    commit_written,
     writable_table,
     write_parquet,
     write_rows,
 )
-from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
+from kafka_segments.files.storage.delta_commit import commit_info
 from kafka_segments.files.storage.delta_metadata import TableMetadata
 from kafka_segments.files.storage.delta_properties import APPEND_ONLY, CHANGE_FEED, is_set
 from kafka_segments.files.storage.delta_rows import SmallTable
@@ -75,14 +75,7 @@ def commit_merge(
         for number in merged.changed
     ]
     said = _commit_info(table, merged, keys)
-    try:
-        publish_commit(uri, table.version + 1, [said, *written, *removed])
-    except FileExistsError:
-        # After another error the commit may be there: then the files stay.
-        for action in written:
-            for file in action.values():
-                remove_file(place(uri).child(file["path"]).path)
-        raise
+    commit_written(uri, table.version + 1, said, written, removed)
 
 
 def _write_changes(uri: str, merged: Merged) -> dict[str, Any]:
