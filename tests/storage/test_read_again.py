@@ -1,11 +1,10 @@
 """Marks by which each source of a warehouse is read again once."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.read_again import mark_read_again, marks_of, note_read_again
@@ -14,6 +13,8 @@ from kafka_segments.files.storage.table_versions import (
     mark_taken_back,
     note_versions,
 )
+
+ROWS = pa.table({"offset": [1]})
 
 
 def test_each_source_is_read_again_once_for_each_mark(tmp_path: Path) -> None:
@@ -57,45 +58,55 @@ def test_a_mark_that_cannot_be_read_holds_and_says_so(tmp_path: Path) -> None:
 
 
 def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_path: Path) -> None:
-    table = tmp_path / "offset_index"
-    write_deltalake(table, pa.table({"offset": [1]}))
-    warehouse = str(tmp_path)
+    table, warehouse = _table_of(tmp_path)
     note_versions(warehouse, ("offset_index",))
-    _commit(table, 1, "OPTIMIZE")
+    write_deltalake(table, ROWS, mode="append")
     none = mark_taken_back(warehouse, OF_SOURCES)
-    _commit(table, 2, "RESTORE")
+    DeltaTable(table).restore(0)
 
     told = mark_taken_back(warehouse, OF_SOURCES)  # before a build
+    note_versions(warehouse, ("offset_index",))  # at its end
     marks = marks_of(warehouse, ["/logs"])
-    again = note_versions(warehouse, ("offset_index",))  # at its end
-    _commit(table, 3, "DELETE")
-    meanwhile = note_versions(warehouse, ("offset_index",))  # one came while it was under way
+    DeltaTable(table).delete()
+    note_versions(warehouse, ("offset_index",))  # it came while a build was under way
+    meanwhile = marks_of(warehouse, ["/logs"])
 
-    assert (none, told) == (
-        [],
-        ["table offset_index: rows were taken back by RESTORE in version 2"],
-    )
-    assert (again, meanwhile) == (
-        [],
-        ["table offset_index: rows were taken back by DELETE in version 3"],
-    )
-    assert (len(marks), len(marks_of(warehouse, ["/logs"]))) == (1, 2)
+    why = "table offset_index: rows were taken back by {} in version {}"
+    assert (none, told) == ([], [why.format("RESTORE", 2)])
+    assert list(marks.values()) == told
+    assert set(meanwhile.values()) == {*told, why.format("DELETE", 3)}
     assert mark_taken_back(warehouse, OF_SOURCES) == []
 
 
 def test_what_was_taken_back_of_a_table_of_which_nothing_is_noted_is_marked_too(
     tmp_path: Path,
 ) -> None:
+    table, warehouse = _table_of(tmp_path)
+    DeltaTable(table).delete()
+
+    note_versions(warehouse, ("offset_index",))  # at the end of the first build
+
+    told = list(marks_of(warehouse, ["/logs"]).values())
+    assert told == ["table offset_index: rows were taken back by DELETE in version 1"]
+
+
+def test_rows_that_may_be_other_ones_are_read_again_too_and_it_is_not_said_that_they_are(
+    tmp_path: Path,
+) -> None:
+    table, warehouse = _table_of(tmp_path)
+    before = DeltaTable(table).file_uris()
+    write_deltalake(table, ROWS, mode="overwrite")
+    for file in before:
+        Path(file).unlink()
+
+    told = mark_taken_back(warehouse, OF_SOURCES)
+
+    assert told == [
+        "table offset_index: rows may have been taken back by an overwrite in version 1"
+    ]
+
+
+def _table_of(tmp_path: Path) -> tuple[Path, str]:
     table = tmp_path / "offset_index"
-    write_deltalake(table, pa.table({"offset": [1]}))
-    _commit(table, 1, "RESTORE")
-
-    told = note_versions(str(tmp_path), ("offset_index",))  # at the end of the first build
-
-    assert told == ["table offset_index: rows were taken back by RESTORE in version 1"]
-    assert len(marks_of(str(tmp_path), ["/logs"])) == 1
-
-
-def _commit(table: Path, version: int, operation: str) -> None:
-    told = {"commitInfo": {"operation": operation, "timestamp": 1_800_000_000_000 + version}}
-    (table / "_delta_log" / f"{version:020d}.json").write_text(json.dumps(told) + "\n")
+    write_deltalake(table, ROWS)
+    return table, str(tmp_path)

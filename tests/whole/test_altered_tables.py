@@ -20,7 +20,6 @@ ASKED = (
 """Verbs that read and write the tables in different ways."""
 SAID = {
     "widened types": "has features of Delta's that only Spark reads: what histories of",
-    "restored": ": rows were taken back by RESTORE in version ",
     "appends alone": " takes appends alone (delta.appendOnly), and this run replaces rows",
 }
 """What a verb says of an alteration, in place of its answer or beside it."""

@@ -21,6 +21,8 @@ from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.publishing import publish
 
+ENGINE = "kafka-segments"
+"""Who a commit of ours says has made it."""
 _NOT_MEASURED: Mapping[str, str] = MappingProxyType({})
 
 
@@ -51,7 +53,7 @@ def commit_info(
             "isolationLevel": "Serializable",
             "isBlindAppend": is_blind,
             "operationMetrics": dict(metrics),
-            "engineInfo": "kafka-segments",
+            "engineInfo": ENGINE,
         }
     }
 

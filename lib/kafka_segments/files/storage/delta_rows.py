@@ -192,7 +192,7 @@ def _queried(found: _Opened, columns: Sequence[str], *, most_rows: int | None) -
     rows = pa.table(query.execute(f"SELECT {chosen} FROM rows{limit}").read_all())  # noqa: S608
     if most_rows is not None and len(rows) > most_rows:
         return None
-    return _without_views(rows.select(wanted))
+    return without_views(rows.select(wanted))
 
 
 def file_totals(uri: str, *, most_log_bytes: int = _MOST_LOG_BYTES) -> tuple[int, int] | None:
@@ -239,10 +239,10 @@ def _rows_of(file: _DataFile, columns: Sequence[str], *, most_rows: int | None) 
             return None
         there = set(opened.schema_arrow.names)
         wanted = [name for name in columns if name in there] if columns else None
-        return _without_views(opened.read(wanted))
+        return without_views(opened.read(wanted))
 
 
-def _without_views(rows: pa.Table) -> pa.Table:
+def without_views(rows: pa.Table) -> pa.Table:
     """Return rows with texts and bytes in the form that Arrow filters and takes.
 
     Files that deltalake merged have them as views, nested ones, too, which it cannot (Arrow 26).

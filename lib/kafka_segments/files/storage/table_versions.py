@@ -113,9 +113,9 @@ def _marked(
     found = []
     since = -1 if noted is None else noted.version
     for commit in taken_back_since(join_uri(warehouse, name), entries, since):
-        why = (
-            f"table {name}: rows were taken back by {commit.operation} in version {commit.version}"
-        )
+        were = "were" if commit.is_sure else "may have been"
+        what = f"rows {were} taken back by {commit.operation} in version {commit.version}"
+        why = f"table {name}: {what}"
         if mark_read_again(warehouse, why, of=f"{name}-{commit.version}-{commit.at_ms}"):
             found.append(why)
     return found

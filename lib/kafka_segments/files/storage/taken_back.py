@@ -1,17 +1,31 @@
-"""Which commits of a Delta table's log took rows back: somebody else's, as no verb makes them."""
+"""Which commits of a Delta table's log took rows back: somebody else's, as no verb makes them.
+
+A commit of ours names us, or is what Delta made of a statement of ours: a ``MERGE`` by the keys
+with which all tables of a build begin, or an overwrite of the rows below sources. Each other one
+that took files away for rows of its own is held against the version before it, and so is each
+``RESTORE``, which may do nothing but bring older rows back. Delta says of a commit that only moves
+rows into other files, as of ``OPTIMIZE``, that it changes no data.
+
+Source: delta-io/delta PROTOCOL.md, Add File and Remove File (``dataChange``).
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import SourceError
+from kafka_segments.files.storage.delta_commit import ENGINE
 from kafka_segments.files.storage.delta_log import COMMIT, log_of, read_actions
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.files.storage.stores import store_of
 
-_TAKE_BACK = re.compile(r"RESTORE|DELETE|TRUNCATE|UPDATE")
-_WRITE_ANEW = re.compile(r"an overwrite|(CREATE OR )?REPLACE TABLE.*")
+_OF_OURS = {
+    "MERGE": re.compile(r"\bcluster#\d+ = cluster#\d+\W.*\bbroker_id#\d+ = broker_id#\d+\W"),
+    "WRITE": re.compile(r"\bstartswith\((path|log_dir), ", re.IGNORECASE),
+}
+"""What stands in the predicate of Delta's commits of our statements, by their operations."""
+_NOT_READ = (OSError, SourceError, ValueError, TypeError, AttributeError)
 
 
 class TakenBack(NamedTuple):
@@ -21,58 +35,63 @@ class TakenBack(NamedTuple):
         version: of the table.
         operation: as Delta calls it, or ``an overwrite``.
         at_ms: when it was made, in ms since 1970.
+        is_sure: the rows are known to be other ones than before.
     """
 
     version: int
     operation: str
     at_ms: int
+    is_sure: bool
 
 
 def taken_back_since(table: str, entries: list[FileEntry], version: int) -> Iterator[TakenBack]:
-    """Yield the commits after a version by which somebody took rows back.
+    """Yield the commits after a version by which somebody took rows back, or may have.
 
-    A table that was written anew has lost none if it has as many rows as before, as where somebody
-    partitions it; of stores, and of files that do not tell their rows, that is not known.
+    A table that was written anew with the rows that it had has lost none, as where somebody
+    partitions it. Of stores, and of versions whose files are gone, that is not known.
     A commit that cannot be read is left to whoever reads the table.
     """
     for entry in entries:
         if COMMIT.fullmatch(entry.name) and int(entry.name[:20]) > version:
-            with suppress(OSError, SourceError, ValueError, TypeError):
-                for action in read_actions(log_of(table).child(entry.name)):
-                    if told := action.get("commitInfo"):
-                        at_ms = int(told.get("timestamp") or 0)
-                        found = TakenBack(int(entry.name[:20]), _operation(told), at_ms)
-                        if _takes_back(table, found):
-                            yield found
+            with suppress(*_NOT_READ):
+                found = _taken_back(table, entry.name)
+                if found is not None:
+                    yield found
+
+
+def _taken_back(table: str, commit: str) -> TakenBack | None:
+    actions = read_actions(log_of(table).child(commit))
+    said = (action["commitInfo"] for action in actions if "commitInfo" in action)
+    told: dict[str, Any] = next(said, {})
+    if told.get("operation") != "RESTORE" and not any(map(_takes_rows, actions)):
+        return None
+    if _is_ours(told):
+        return None
+    version, at_ms = int(commit[:20]), int(told.get("timestamp") or 0)
+    is_same = _is_as_before(table, version, at_ms)
+    return None if is_same else TakenBack(version, _operation(told), at_ms, is_same is not None)
+
+
+def _takes_rows(action: Mapping[str, Any]) -> bool:
+    return "remove" in action and bool(action["remove"].get("dataChange", True))
+
+
+def _is_ours(told: Mapping[str, Any]) -> bool:
+    predicate = str((told.get("operationParameters") or {}).get("predicate"))
+    of_ours = _OF_OURS.get(str(told.get("operation")))
+    return told.get("engineInfo") == ENGINE or bool(of_ours and of_ours.search(predicate))
 
 
 def _operation(told: Mapping[str, Any]) -> str:
     how = told.get("operationParameters") or {}
-    is_overwrite = told.get("operation") == "WRITE" and how.get("mode") == "Overwrite"
-    if is_overwrite and not how.get("predicate"):  # a verb names the rows that it overwrites
+    if told.get("operation") == "WRITE" and how.get("mode") == "Overwrite":
         return "an overwrite"
-    return str(told.get("operation"))
+    return str(told.get("operation") or "a commit that does not say what it did")
 
 
-def _takes_back(table: str, commit: TakenBack) -> bool:
-    if not _WRITE_ANEW.fullmatch(commit.operation):
-        return bool(_TAKE_BACK.fullmatch(commit.operation))
-    before, after = (_rows_at(table, commit.version + by) for by in (-1, 0))
-    return before is None or after is None or after < before
+@lru_cache(maxsize=64)
+def _is_as_before(table: str, version: int, at_ms: int) -> bool | None:
+    """Tell whether a commit left the rows as they were; once, though a run asks of it twice."""
+    from kafka_segments.files.storage.same_rows import have_same_rows  # noqa: PLC0415
 
-
-def _rows_at(table: str, version: int) -> int | None:
-    """Return how many rows a version has, as its files' statistics tell; None: not known."""
-    from deltalake import DeltaTable  # noqa: PLC0415
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415
-
-    if not store_of(table).is_local:
-        return None
-    try:
-        found = DeltaTable(log_of(table).path.removesuffix("_delta_log"), version=version)
-        if found.protocol().min_reader_version > 1:  # deletion vectors, say
-            return None
-        counts = found.get_add_actions(flatten=True).column("num_records")
-        return None if counts.null_count else sum(counts.to_pylist())
-    except (DeltaError, OSError, ValueError, KeyError):
-        return None
+    return have_same_rows(table, version - 1, version)
