@@ -10,6 +10,7 @@ from deltalake import write_deltalake
 
 from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.storage.delta_health import OF_BUILD
+from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.table_versions import note_versions
 from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables
 from support.spark.connect_client import run_verb
@@ -84,6 +85,7 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "t-0").mkdir(parents=True)
     refused = run_verb([*words, "--dry-run"])
+    mark_read_again(str(warehouse), "an older mark")
     done = run_verb([*words, "--index-dir", str(built.indexes)])
     again = run_verb([*words, "--index-dir", str(built.indexes), "--dry-run"])
     of_another = ["build", "--source", str(elsewhere), "--warehouse", str(warehouse), "--dry-run"]
@@ -94,6 +96,7 @@ def test_a_build_sets_broken_commits_aside_and_makes_its_tables_whole(
     assert cut.status == 2
     assert "time_index is broken: _delta_log ends with version " in cut.err
     assert "table time_index: its log ends with version " in done.err
+    assert f"an older mark; {READS_ALL_AGAIN}" in done.err
     assert "table log_dirs: its log is not there, version " in done.err
     assert done.status == 1
     assert READS_ALL_AGAIN not in again.err

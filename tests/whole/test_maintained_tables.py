@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.scan import run
+from kafka_segments.verbs.scan.write_tables import BuildTables
 from kafka_segments.verbs.tell.validate import run as validate
 from support.logs.growing_logs import GrowingLogs
 from support.spark.connect_client import Done, run_verb
@@ -106,6 +107,42 @@ def test_what_somebody_takes_back_while_a_build_runs_is_said_by_it_and_made_agai
     for done in built[:2]:
         assert "table offset_index: rows were taken back by RESTORE in version 2" in done.err
     assert [len(done.out.splitlines()) for done in built[1:]] == [len(logs.segments), 0]
+    assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
+
+
+def test_what_somebody_takes_back_between_two_builds_at_once_is_said_by_both(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
+    for _ in range(12):
+        logs.grow()
+    _build(tmp_path / "logs", tables)
+    for _ in range(6):
+        logs.grow()
+    write, find_missing = BuildTables.write, run.find_missing
+    beside: list[Done] = []
+
+    def deleted(*asked: Any) -> Any:
+        spark.sql(f"DELETE FROM delta.`{tables / 'offset_index'}` WHERE partition % 2 = 0")
+        return find_missing(*asked)
+
+    def written_by_two(self: BuildTables, *given: Any) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(BuildTables, "write", write)
+            patch.setattr(run, "find_missing", deleted)
+            beside.append(_build(tmp_path / "logs", tables))  # it ends first, and notes what came
+        write(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BuildTables, "write", written_by_two)
+        builds = [_build(tmp_path / "logs", tables)]
+    builds = beside + builds + [_build(tmp_path / "logs", tables) for _ in range(2)]
+    _build(tmp_path / "logs", tmp_path / "new")
+
+    assert [done.status for done in builds] == [1, 1, 1, 0]
+    for done in builds[:3]:
+        assert "table offset_index: rows were taken back by DELETE in version " in done.err
+    assert [len(done.out.splitlines()) for done in builds[2:]] == [len(logs.segments), 0]
     assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
 
 

@@ -121,11 +121,10 @@ def _marked(
     return found
 
 
-def note_versions(warehouse: str, names: Iterable[str]) -> list[str]:
+def note_versions(warehouse: str, names: Iterable[str]) -> None:
     """Note the logs that tables have now; of those that are not there nothing is noted.
 
-    What somebody took back of a build's tables meanwhile is marked as by ``mark_taken_back``, and
-    returned in words.
+    What somebody took back of a build's tables meanwhile is marked as by ``mark_taken_back``.
 
     Notes that are spoilt stay: what they had said of other tables is not known.
 
@@ -135,21 +134,19 @@ def note_versions(warehouse: str, names: Iterable[str]) -> list[str]:
     with creation_lock(warehouse, NOTES):  # logs are listed within: no version goes back
         noted = _noted_or_none(warehouse)
         if noted is None:
-            return []
-        found = []
+            return
         for name in names:
             entries = log_entries(join_uri(warehouse, name))
             version = last_version_among(entries)
             before = noted.pop(name, None)
             if version is not None:
                 if name in OF_SOURCES:
-                    found += _marked(warehouse, name, entries, before)
+                    _marked(warehouse, name, entries, before)
                 commits = commits_since_checkpoint(entries)
                 sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
                 crcs = _crcs_of(join_uri(warehouse, name), commits)
                 noted[name] = NotedLog(version, sizes, crcs)
         _write(warehouse, noted)
-    return found
 
 
 def _crcs_of(table: str, commits: Iterable[FileEntry]) -> dict[int, int]:

@@ -200,12 +200,13 @@ def _mended(options: "BuildOptions", *, dry_run: bool) -> "tuple[BuildOptions, C
     from kafka_segments.files.storage.read_again import marks_of  # noqa: PLC0415
     from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables  # noqa: PLC0415
 
-    told: list[str] = []
+    marks = marks_of(options.warehouse, options.sources)
+    told = [f"{why}; {READS_ALL_AGAIN}" for why in marks.values()]
     if not dry_run:
         require_writable(options.warehouse)
-        told = mend_tables(options.warehouse)
-    marks = marks_of(options.warehouse, options.sources)
-    for line in told or (f"{why}; {READS_ALL_AGAIN}" for why in marks.values()):
+        told += mend_tables(options.warehouse)
+        marks = marks_of(options.warehouse, options.sources)
+    for line in told:
         say(line)
     return replace(options, full=options.full or bool(marks)), marks.keys()
 
@@ -218,7 +219,7 @@ def _built(
     dry_run: bool,
     has_internals: bool,
 ) -> int:
-    from kafka_segments.files.storage.read_again import note_read_again  # noqa: PLC0415
+    from kafka_segments.files.storage.read_again import marks_of, note_read_again  # noqa: PLC0415
     from kafka_segments.verbs.scan.report import print_build  # noqa: PLC0415
     from kafka_segments.verbs.scan.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.verbs.scan.run import run_build  # noqa: PLC0415
@@ -229,6 +230,8 @@ def _built(
         )
         if not dry_run:
             note_read_again(options.warehouse, marks, options.sources)
+            meanwhile = marks_of(options.warehouse, options.sources)
+            done = done.with_taken_back(list(meanwhile.values()))
             print_segments(verb.spark, options.warehouse, done, output)
         print_build(done, options, dry_run=dry_run)
         found = done.findings

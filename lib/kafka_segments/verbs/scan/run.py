@@ -125,8 +125,7 @@ class Build:
             missing = find_missing(self._warehouse, self._options.sources, work)
             summary = self._summary(work, totals, missing)
             self._append_run(summary)
-            names = [table.name for table in BUILD_TABLES]
-            summary = summary.with_taken_back(note_versions(self._options.warehouse, names))
+            note_versions(self._options.warehouse, [table.name for table in BUILD_TABLES])
         _LOG.info(
             "built segments=%s scanned=%s damaged=%s bytes=%s seconds=%.1f",
             summary.segments_found,
