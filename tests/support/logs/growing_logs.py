@@ -49,6 +49,7 @@ class GrowingLogs:
     def __init__(self, folder: Path, rng: random.Random, *, topic: str = "grows") -> None:
         self._folder, self._rng, self._topic = folder, rng, topic
         self._logs: list[tuple[SoundLog, int]] = []
+        self._batches: dict[Key, list[tuple[bytes, int]]] = {}
         self.segments: dict[Key, Counted] = {}
         self.grow()
 
@@ -65,14 +66,38 @@ class GrowingLogs:
                 self._logs[number] = log, base_offset
             self._append(number, log, base_offset)
 
+    def cut(self) -> None:
+        """Cut a log's last segment behind one of its batches; now and then others follow."""
+        number = self._rng.randrange(len(self._logs))
+        log, base_offset = self._logs[number]
+        key = self._topic, number, base_offset
+        batches = self._batches.get(key, [])
+        if len(batches) > 1:
+            del batches[self._rng.randrange(1, len(batches)) :]
+            log.offset = batches[-1][1]
+            self._write(key)
+            if self._rng.random() < 0.5:
+                self._append(number, log, base_offset)
+
+    def counted(self) -> tuple[dict[Key, tuple[int, int]], list[tuple[Key, int, int]]]:
+        """Give the bytes and records of each segment, and the entries of all offset indexes."""
+        entries = [(key, *one) for key, found in self.segments.items() for one in found.entries]
+        sizes = {key: (found.size_bytes, found.records) for key, found in self.segments.items()}
+        return sizes, sorted(entries)
+
     def _append(self, number: int, log: SoundLog, base_offset: int) -> None:
         key = self._topic, number, base_offset
-        counted = self.segments.get(key, Counted(next_offset=base_offset))
-        folder = self._folder / f"{self._topic}-{number}"
+        batches = self._batches.setdefault(key, [])
+        batches += [(log.batch(), log.offset) for _ in range(self._rng.choice([1, 3, 8]))]
+        self._write(key)
+
+    def _write(self, key: Key) -> None:
+        topic, partition, base_offset = key
+        counted, data = Counted(next_offset=base_offset), b""
+        for batch, next_offset in self._batches[key]:
+            counted = counted.with_batch(batch, next_offset)
+            data += batch
+        folder = self._folder / f"{topic}-{partition}"
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{base_offset:020d}.log").open("ab") as file:
-            for _ in range(self._rng.choice([1, 3, 8])):
-                batch = log.batch()
-                file.write(batch)
-                counted = counted.with_batch(batch, log.offset)
+        (folder / f"{base_offset:020d}.log").write_bytes(data)
         self.segments[key] = counted

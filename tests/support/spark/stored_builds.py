@@ -6,13 +6,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
-from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.storage.files import Place, list_folder, read_whole
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary
+from support.logs.growing_logs import Key
 
 NOW_MS = 1_800_000_000_000
 OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "scanned_at"}
@@ -37,6 +38,20 @@ def rows_few(spark: SparkSession, warehouse: str, table: Table) -> list[dict[str
     """Give the rows of a small table, read at once."""
     with few_rows(spark):
         return rows(spark, warehouse, table, without=set())
+
+
+def counted_in_tables(
+    spark: SparkSession, warehouse: Path
+) -> tuple[dict[Key, tuple[int, int]], list[tuple[Key, int, int]]]:
+    """Give what tables tell of the segments that have not vanished, as ``GrowingLogs.counted``."""
+    there = [row for row in rows_few(spark, str(warehouse), SEGMENTS) if row["vanished_at"] is None]
+    entries = rows_few(spark, str(warehouse), OFFSET_INDEX)
+    sizes = {_key(row): (row["size_bytes"], row["record_count"]) for row in there}
+    return sizes, sorted((_key(row), row["offset"], row["position"]) for row in entries)
+
+
+def _key(row: dict[str, Any]) -> Key:
+    return row["topic"], row["partition"], row["base_offset"]
 
 
 def rows(
