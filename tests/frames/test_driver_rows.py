@@ -11,6 +11,7 @@ from kafka_segments.engine.frames.driver_rows import (
     as_arrow,
     as_dicts,
     by_keys,
+    count_set,
     distinct_values,
     is_surely_null,
     least_value,
@@ -85,6 +86,8 @@ def test_the_same_values_are_found(both: tuple[DataFrame, DataFrame]) -> None:
             {"base_offset": 7, "meta": {"name": "x", "of": [1, 2]}},
         ]
         assert len(as_arrow(rows)) == len(ROWS)
+        set_in = {"topic": 4, "partition": 5, "base_offset": 4}
+        assert count_set(rows, tuple(set_in)) == set_in
 
 
 def test_what_the_driver_has_not_is_not_known_to_be_null(

@@ -10,15 +10,23 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.frames import engines
 from kafka_segments.engine.frames.packing import TellLoad
 from kafka_segments.engine.limits import MOST, Load, Work
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES, Table
+from kafka_segments.engine.tables.catalog import (
+    INTERNAL_RECORDS,
+    METADATA_FEATURES,
+    METADATA_TABLES,
+    METADATA_TOPICS,
+    Table,
+)
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals import files, run
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, Reading, run_internals
 from kafka_segments.verbs.find.internals.tasks import read_records
+from support.logs import metadata_logs
 from support.logs.internal_histories import LivingLog, Stamp
 from support.logs.internal_rows import rows_of_file
 from support.logs.strategies import v2_batch
@@ -26,6 +34,7 @@ from support.logs.strategies import v2_batch
 pytestmark = pytest.mark.spark
 
 PARTITIONS, ROUNDS, STEPS = 12, 3, 3
+TWO = (METADATA_TOPICS, METADATA_FEATURES)
 
 
 class InterruptedRunError(Exception):
@@ -136,6 +145,26 @@ def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed
     for table in METADATA_TABLES:
         ours, firsts = (table_rows(spark, one, table) for one in (warehouse, tmp_path / "fresh"))
         assert sorted(map(str, ours)) == sorted(map(str, firsts)), table.name
+
+
+def test_of_a_long_history_spark_writes_only_the_tables_with_many_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "MOST_ROWS", 1)
+    topics = [metadata_logs.topic(name, number) for number, name in enumerate("ab")]
+    changes = [*topics, metadata_logs.feature("metadata.version", 25), metadata_logs.no_op()]
+    disk = tmp_path / "disk"
+    metadata_logs.log_dir(disk, {f"{0:020d}.log": metadata_logs.log_bytes(changes)})
+
+    read(spark, disk, tmp_path / "warehouse")
+
+    rows = {table.name: table_rows(spark, tmp_path / "warehouse", table) for table in TWO}
+    assert [[row["from_offset"] for row in found] for found in rows.values()] == [[0, 1], [2]]
+    logs = [tmp_path / "warehouse" / name / "_delta_log" for name in rows]
+    commits = [(log / f"{1:020d}.json").read_text() for log in logs]
+    assert ["kafka-segments" in commit for commit in commits] == [False, True]
+    others = [table for table in METADATA_TABLES if table not in TWO]
+    assert [Warehouse(spark, str(tmp_path / "warehouse")).version(one) for one in others] == [0] * 4
 
 
 @pytest.mark.usefixtures("few")

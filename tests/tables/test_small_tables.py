@@ -14,12 +14,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables import arrow_tables as at_once
 from kafka_segments.engine.tables import delta, small_tables, spark_tables
 from kafka_segments.engine.tables.arrow_tables import read_small
 from kafka_segments.engine.tables.catalog import (
     BUILD_TABLES,
     LOG_DIRS,
+    METADATA_FEATURES,
     MIGRATION_EVENTS,
     SEGMENTS,
     UNRECOGNIZED_FILES,
@@ -251,6 +253,25 @@ def test_the_log_of_a_table_that_people_fill_is_noted_at_each_write(
     log = tmp_path / MIGRATION_EVENTS.name / "_delta_log"
     assert noted is not None and noted.version == 1
     assert noted.commit_bytes[1] == (log / f"{1:020d}.json").stat().st_size
+
+
+def test_rows_that_the_driver_has_are_appended_without_spark_also_beside_many(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    tables.create(METADATA_FEATURES)
+
+    def rows(until: int) -> DataFrame:
+        row = ("c", "metadata.version", 25, 5, None, until, None, False)
+        return local_rows(spark, [row], METADATA_FEATURES.schema)
+
+    tables.append(METADATA_FEATURES, rows(6))
+    with pytest.raises((PySparkException, Py4JJavaError), match="CHECK constraint"):
+        tables.append(METADATA_FEATURES, rows(5))
+
+    log = tmp_path / METADATA_FEATURES.name / "_delta_log"
+    assert "kafka-segments" in (log / f"{1:020d}.json").read_text()
+    assert [row["until_offset"] for row in tables.read(METADATA_FEATURES).collect()] == [6]
 
 
 def test_a_table_that_was_moved_away_and_is_made_anew_is_no_cut_one(

@@ -78,6 +78,16 @@ def distinct_values(rows: DataFrame, column: str, *, most: int) -> list[Any]:
     return found
 
 
+def count_set(rows: DataFrame, columns: Sequence[str]) -> dict[str, int]:
+    """Return of some columns in how many rows each has a value."""
+    here = rows_in_driver(rows)
+    if here is not None:
+        return {name: len(here) - here[name].null_count for name in columns}
+    counts = [F.count(name).alias(name) for name in columns]
+    found: dict[str, int] = rows.agg(*counts).collect()[0].asDict()
+    return found
+
+
 def least_value(rows: DataFrame, column: str) -> Any:
     """Return the least value of a column; None: there is none."""
     here = rows_in_driver(rows)

@@ -24,7 +24,7 @@ from kafka_segments.engine.frames.local_rows import (
     persisted_rows,
     rows_in_driver,
 )
-from kafka_segments.engine.limits import MOST, MOST_IN_DRIVER, Load, Work
+from kafka_segments.engine.limits import MOST, MOST_IN_DRIVER, MOST_ROWS, Load, Work
 from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.files.storage.files import opened_for_arrow, place
 from kafka_segments.files.storage.stores import hadoop_uri
@@ -81,6 +81,17 @@ def collected_if_few(frame: DataFrame) -> DataFrame:
     not collected once more.
     """
     if not has_few_rows(frame.sparkSession) or rows_in_driver(frame) is not None:
+        return frame
+    return frame_of_rows(frame.sparkSession, *computed_rows(frame))
+
+
+def collected_if_so_few(frame: DataFrame, rows: int) -> DataFrame:
+    """Return the same rows; if there are so few, they are collected now, however many others are.
+
+    So they are written without Spark, which commits a few rows for longer than it computes many.
+    ``rows``: how many there are.
+    """
+    if rows > MOST_ROWS or rows_in_driver(frame) is not None:
         return frame
     return frame_of_rows(frame.sparkSession, *computed_rows(frame))
 

@@ -1,13 +1,10 @@
 """The tables of a warehouse as a verb on few rows has them: Arrow reads and writes small ones."""
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import can_work_in_driver
@@ -22,7 +19,12 @@ from kafka_segments.engine.tables.arrow_tables import (
     read_small,
 )
 from kafka_segments.engine.tables.catalog import Table
-from kafka_segments.engine.tables.spark_tables import SparkTables, without_columns_of_others
+from kafka_segments.engine.tables.spark_tables import (
+    SparkTables,
+    constraints_met,
+    holds_all,
+    without_columns_of_others,
+)
 from kafka_segments.files.storage.uris import join_uri
 
 _MEETS = "_meets_constraints"
@@ -59,7 +61,7 @@ class SmallTables(SparkTables):
             join_small(uri)
             self._note(table)
         else:
-            super().append(table, few)
+            self._append_by_delta(table, few)
         return few
 
     def is_known_without(self, table: Table, where: str) -> bool:
@@ -103,13 +105,10 @@ def _collected_and_met(table: Table, rows: DataFrame) -> tuple[DataFrame, dict[s
     These are all constraints of the table, or no constraint. Where the rows are still to be
     computed, one query computes both.
     """
-    holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
-    hold_all = reduce(and_, holds, F.lit(True))
     if rows_in_driver(rows) is not None:
-        is_met = not table.constraints or rows.where(~hold_all).isEmpty()
-        return rows, dict(table.constraints) if is_met else {}
+        return rows, constraints_met(table, rows)
     # Another thread may have met a large table by now: these rows are few all the same.
-    found, kind = computed_rows(rows.withColumn(_MEETS, hold_all))
+    found, kind = computed_rows(rows.withColumn(_MEETS, holds_all(table)))
     columns = StructType(kind.fields[:-1])
     few = frame_of_rows(rows.sparkSession, found.drop_columns([_MEETS]), columns)
     is_met = pc.all(found[_MEETS], min_count=0).as_py()

@@ -4,16 +4,20 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows
-from kafka_segments.engine.frames.local_rows import schema_if_cheap
+from kafka_segments.engine.frames.local_rows import rows_in_driver, schema_if_cheap
 from kafka_segments.engine.spark.shared_folders import shares_folder
+from kafka_segments.engine.tables.arrow_tables import append_small, read_small
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
 from kafka_segments.engine.tables.others_rules import refuse_others_rules
 from kafka_segments.engine.tables.schemas import newest_versions
@@ -92,11 +96,29 @@ class SparkTables:
         return None
 
     def append(self, table: Table, rows: DataFrame) -> DataFrame | None:
-        """Append rows in one commit; return them as they are kept; None: read them to know."""
+        """Append rows in one commit; return them as they are kept; None: read them to know.
+
+        Those that the driver has are appended without Spark, as ``append_small`` does.
+        """
+        if not self._append_here(table, rows):
+            self._append_by_delta(table, rows)
+        return None
+
+    def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
         chosen = rows.select(*table.schema.fieldNames())
         writer = chosen.write.format("delta").mode("append")
         self._retried(table, lambda: writer.save(self.uri(table)))
-        return None
+
+    def _append_here(self, table: Table, rows: DataFrame) -> bool:
+        """Append rows if the driver has them and sees the table; False: Delta is to do it."""
+        found = rows_in_driver(rows)
+        if found is None or not self._is_on_this_machine():
+            return False
+        met = constraints_met(table, rows)
+        is_done = append_small(join_uri(self._root, table.name), found, constraints=met)
+        if is_done:
+            self._note(table)
+        return is_done
 
     def append_files(self, table: Table, files: Sequence[str]) -> bool:
         """Make Parquet files of ours on this machine rows of a table; False: nothing was done."""
@@ -107,7 +129,10 @@ class SparkTables:
 
     def is_known_without(self, table: Table, where: str) -> bool:
         """Tell whether a small table has no row that meets ``where``; of others it is not asked."""
-        return False
+        if not self._is_on_this_machine():
+            return False
+        few = read_small(self._spark, join_uri(self._root, table.name))
+        return few is not None and few.where(where).isEmpty()
 
     def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""
@@ -195,6 +220,23 @@ class SparkTables:
             else:
                 self._note(table)
                 return
+
+
+def constraints_met(table: Table, rows: DataFrame) -> dict[str, str]:
+    """Return the CHECK constraints that rows meet, by name: all of the table, or no constraint.
+
+    Rows that the driver has are asked by a query, if there are any.
+    """
+    found = rows_in_driver(rows)
+    is_met = not table.constraints or (found is not None and not len(found))
+    is_met = is_met or rows.where(~holds_all(table)).isEmpty()
+    return dict(table.constraints) if is_met else {}
+
+
+def holds_all(table: Table) -> Column:
+    """Tell whether a row meets all CHECK constraints of a table."""
+    holds = (F.coalesce(F.expr(condition), F.lit(False)) for _, condition in table.constraints)
+    return reduce(and_, holds, F.lit(True))
 
 
 def without_columns_of_others(table: Table, rows: DataFrame) -> DataFrame:

@@ -91,10 +91,7 @@ def run_internals(
 def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
     """Read the files that changed, and return the sums that the tables would have."""
     tables, origin = Warehouse(spark, options.warehouse), options.origin
-    if tables.version(INTERNAL_RECORDS) is None:
-        known = local_rows(spark, [], INTERNAL_RECORDS.schema)
-    else:
-        known = _below(tables, origin)
+    known = _below(tables, origin)
     found = find_files(spark, origin, caches)
     changed = _changed(known, found, origin)
     of_logs = local_rows(spark, changed, _CHANGED)
@@ -134,7 +131,7 @@ def _read_changed(
         metadata, known_tasks = _metadata_records(of_metadata, caches, tell)
         clusters = sorted({row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC})
         if clusters:
-            kept = tables.read(INTERNAL_RECORDS).where(F.col("topic") == METADATA_TOPIC)
+            kept = _known(tables).where(F.col("topic") == METADATA_TOPIC)
             unchanged = kept.transform(of_unchanged(of_logs))
             write_history(tables, metadata.unionByName(unchanged), clusters, caches)
         others = read_records(
@@ -201,7 +198,14 @@ def _and_in(files: tuple[str, ...] | None) -> str:
 def _below(tables: Warehouse, origin: Origin) -> DataFrame:
     """Return the rows that the tables have now of the logs below the sources."""
     of_topics = F.col("topic").isin(*origin.topics)
-    return tables.read(INTERNAL_RECORDS).where(of_topics & lies_below(_folder(), origin.sources))
+    return _known(tables).where(of_topics & lies_below(_folder(), origin.sources))
+
+
+def _known(tables: Warehouse) -> DataFrame:
+    """Return the rows that the tables have now; Spark is not asked where none was ever written."""
+    if not tables.version(INTERNAL_RECORDS):
+        return local_rows(tables.spark, [], INTERNAL_RECORDS.schema)
+    return tables.read(INTERNAL_RECORDS)
 
 
 def _folder() -> Column:

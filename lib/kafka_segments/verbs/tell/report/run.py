@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
@@ -52,6 +55,12 @@ _SHOWN = (
     "damage",
     "vanished_at",
     "written_ms",
+)
+_LANES = StructType(
+    row_fields(
+        "cluster string, broker_id int, log_dir string, topic string, partition int, lane int,"
+        " spans int"
+    )
 )
 
 
@@ -306,11 +315,7 @@ class _Report:
             )
             for number, lane in enumerate(lanes)
         ]
-        frame = self._spark.createDataFrame(
-            numbered,
-            "cluster string, broker_id int, log_dir string, topic string, partition int,"
-            " lane int, spans int",
-        )
+        frame = local_rows(self._spark, numbered, _LANES)
         return {"spans": self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
 
     def _ages(self, lanes: Sequence[Row]) -> DataFrame:

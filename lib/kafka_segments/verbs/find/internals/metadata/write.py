@@ -1,6 +1,5 @@
 """Write the history of clusters' metadata: fold the best replica of each, fill the tables."""
 
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -8,9 +7,9 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.frames.driver_rows import count_set
+from kafka_segments.engine.frames.engines import collected_if_so_few, computed_once
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import METADATA_PROBLEMS, METADATA_TABLES, Table
 from kafka_segments.engine.tables.delta import Warehouse
@@ -52,10 +51,16 @@ def write_history(
     of_clusters = records.where(F.col("cluster").isin(*clusters))
     history, problems = fold_best_replicas(of_clusters, clusters, caches)
     where = in_any("cluster", clusters)
+    names = [table.name for table in METADATA_TABLES]
+    counts = {} if history is None else count_set(history, names)
 
     def write(table: Table) -> None:
         tables.create(table)
-        rows = tables.read(table).limit(0) if history is None else rows_of(history, table)
+        count = counts.get(table.name, 0)
+        if history is None or not count:
+            rows = local_rows(tables.spark, [], table.schema)
+        else:
+            rows = collected_if_so_few(rows_of(history, table), count)
         tables.fill(table, rows, where=where)
 
     def write_problems() -> None:
@@ -101,9 +106,9 @@ def fold_best_replicas(
         return None, problems
     applied = [counted.transform(applied_from(start)) for start in starts]
     history = computed_once(fold_history(reduce(DataFrame.unionByName, applied)), caches)
-    for row in history.where(F.col("table") == PROBLEMS).take(_MOST_TOLD):
-        text = json.loads(row["values"])["problem"]
-        problems.append(MetadataProblem(row["cluster"], row["from_offset"], text))
+    told = history.where(F.col(PROBLEMS).isNotNull())
+    for row in told.select("cluster", "from_offset", f"{PROBLEMS}.problem").take(_MOST_TOLD):
+        problems.append(MetadataProblem(*row))
     return history, problems
 
 
@@ -155,12 +160,7 @@ def _metadata_log(row: Row) -> MetadataLog:
 
 def rows_of(history: DataFrame, table: Table) -> DataFrame:
     """Return the rows of a metadata table out of a history."""
-    values = StructType([f for f in table.schema if f.name not in ("cluster", *HELD)])
-    return (
-        history.where(F.col("table") == table.name)
-        .withColumn("values", F.from_json("values", values))
-        .select("cluster", "values.*", *HELD)
-    )
+    return history.where(F.col(table.name).isNotNull()).select("cluster", f"{table.name}.*", *HELD)
 
 
 def _no_start(copies: Sequence[Copy]) -> str:
