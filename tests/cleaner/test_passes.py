@@ -151,6 +151,7 @@ def test_a_pass_makes_of_a_log_what_it_is_said_to(
     assert passes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", SPOILS)
 def test_a_batch_at_which_the_cleaner_throws_is_told(
     referee: Referee, seed: int, tmp_path: Path, fault: str

@@ -147,6 +147,7 @@ def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed
         assert sorted(map(str, ours)) == sorted(map(str, firsts)), table.name
 
 
+@pytest.mark.slow
 def test_of_a_long_history_spark_writes_only_the_tables_with_many_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
