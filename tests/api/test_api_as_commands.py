@@ -74,13 +74,15 @@ def _rows(printed: str) -> list[dict[str, Any]]:
             lambda opened: opened.retention(now=NOW, settings=SETTINGS, kafka_version="3.9"),
             *("retention", (*KEPT, "--kafka-version", "3.9", "--dry-run")),
         ),
-        (
+        pytest.param(
             lambda opened: opened.retention(now=NOW, settings=SETTINGS, topics="txn"),
             *("retention --topic txn", KEPT),
+            marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             lambda opened: opened.explain("txn-0", now=NOW_MS, settings=SETTINGS),
             *("retention explain txn-0", KEPT),
+            marks=pytest.mark.long,
         ),
         pytest.param(
             lambda opened: opened.retention_what_if(

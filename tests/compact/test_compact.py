@@ -189,7 +189,7 @@ def test_a_horizon_that_could_take_files_from_a_query_is_refused(tmp_path: Path)
         CompactOptions(warehouse=str(tmp_path), now_ms=NOW_MS, vacuum_hours=24)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_build_and_a_compaction_at_the_same_time_lose_nothing(
     built: ReadyBuild, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -65,7 +65,7 @@ def _ended(warehouse: Path, folder: Path, *, by: str) -> End:
     ("by", "status", "says"),
     [
         (CTRL_C.decode(), 130, INTERRUPTED),
-        (f"SIGTERM {COMMAND}", 143, TERMINATED),
+        pytest.param(f"SIGTERM {COMMAND}", 143, TERMINATED, marks=pytest.mark.long),
         pytest.param(f"SIGKILL {COMMAND}", -signal.SIGKILL, b"", marks=pytest.mark.long),
         ("SIGKILL /bin/java ", 3, JVM_KILLED),
     ],

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "textfile"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_puts_the_figures_of_a_node_there(folder: Path, node: Path, tmp_path: Path) -> None:
     (tmp_path / "kafka-segments").write_text(
         f'#!/bin/sh\nPYTHONPATH={ROOT}/lib exec {sys.executable} -m kafka_segments "$@"\n'

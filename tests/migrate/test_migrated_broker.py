@@ -219,7 +219,7 @@ def _damaged_queries(case: Path) -> list[str]:
     return ["EARLIEST", "LATEST", "MAX_TIMESTAMP", *map(str, chosen)]
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_damaged_logs_are_refused_or_cut_as_the_brokers_recovery_cuts_them(
     spark: SparkSession, synthetic: Path, tmp_path: Path, every: int
 ) -> None:

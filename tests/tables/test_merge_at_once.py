@@ -40,6 +40,7 @@ from kafka_segments.files.storage.delta_metadata import (
     change_metadata,
     read_metadata,
 )
+from support.house.at_length import long_but
 from support.spark.ready_builds import ReadyBuild
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -321,7 +322,9 @@ def _sorted(rows: DataFrame) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", [SEGMENTS, OFFSET_INDEX], ids=attrgetter("name"))
+@pytest.mark.parametrize(
+    "table", long_but((SEGMENTS, OFFSET_INDEX), SEGMENTS), ids=attrgetter("name")
+)
 def test_delta_merges_to_the_same_rows_and_the_same_feed_and_goes_on_from_there(
     spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path, table: Table
 ) -> None:

@@ -160,11 +160,8 @@ def test_few_segments_of_many_bytes_are_read_by_threads_or_tasks_and_entries_by_
     assert not list(tmp_path.glob("*/wh/_entries/*"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "verb",
-    ["validate", *(pytest.param(verb, marks=pytest.mark.long) for verb in ("report", "inventory"))],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("verb", ["validate", "report", "inventory"])
 def test_a_report_an_inventory_and_a_validation_say_the_same(
     spark: SparkSession, broker_build: ReadyBuild, verb: str
 ) -> None:

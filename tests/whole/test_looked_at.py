@@ -301,7 +301,7 @@ def failed_of_all(spark: SparkSession, warehouses: Warehouses) -> list[tuple[str
     return _failed(spark, warehouses.read)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_validation_finds_no_more_but_that_not_all_was_read(
     spark: SparkSession, warehouses: Warehouses, failed_of_all: list[tuple[str, str, int]]
 ) -> None:
@@ -324,7 +324,7 @@ def test_a_plan_refuses_what_only_a_look_knows(spark: SparkSession, warehouses: 
     assert len([text for text in problems if text and "first look" in text]) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_inventory_counts_the_formats_of_segments_that_a_look_knows(
     spark: SparkSession, warehouses: Warehouses
 ) -> None:

@@ -58,6 +58,7 @@ def _restore(spark: SparkSession, table: Path) -> None:
     spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {version[0] - 1}")
 
 
+@pytest.mark.long
 def test_entries_that_somebody_restored_to_an_older_version_are_made_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_build_of_a_copy_on_s3_equals_that_of_the_disk(
     assert SECRET_KEY not in told
 
 
+@pytest.mark.long
 def test_a_build_of_a_copy_on_hdfs_equals_that_of_the_disk(
     hdfs: MiniHdfs, spark: SparkSession, on_disk: OnDisk
 ) -> None:
