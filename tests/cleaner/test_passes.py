@@ -46,7 +46,6 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 
-@pytest.mark.slow
 def test_a_sample_of_the_clean_part_is_right_within_its_error(seed: int, tmp_path: Path) -> None:
     rng, folder = random.Random(f"{seed} sample"), tmp_path / "t-0"
     folder.mkdir()
