@@ -14,7 +14,7 @@ from support.logs.copy_faults import ALONE, FAULTS, happen
 from support.logs.faulty_copies import BASES, Drawn, Happened, drawn_case, harmless
 from support.logs.log_copies import compared
 
-FEW, SOME, MANY = 25, 100, 1000
+FEW, SOME, MANY = 25, 200, 1000
 FROM = int(os.environ.get("DRAWN_FROM", "0"))
 pytestmark = pytest.mark.drawn
 
