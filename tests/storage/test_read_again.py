@@ -1,5 +1,6 @@
 """Marks by which each source of a warehouse is read again once."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -104,6 +105,29 @@ def test_rows_that_may_be_other_ones_are_read_again_too_and_it_is_not_said_that_
     assert told == [
         "table offset_index: rows may have been taken back by an overwrite in version 1"
     ]
+
+
+@pytest.mark.parametrize(
+    "said", [{"timestamp": "then"}, {"operationParameters": ["all"]}, {"operationParameters": None}]
+)
+def test_what_a_commit_says_in_another_form_hides_no_rows_that_it_took(
+    tmp_path: Path, said: dict[str, object]
+) -> None:
+    table, warehouse = _table_of(tmp_path)
+    DeltaTable(table).delete()
+    commit = table / "_delta_log" / f"{1:020d}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"] |= said
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+    told = mark_taken_back(warehouse, OF_SOURCES)
+
+    assert told in (
+        ["table offset_index: rows were taken back by DELETE in version 1"],
+        ["table offset_index: rows may have been taken back by DELETE in version 1"],
+    )
 
 
 def _table_of(tmp_path: Path) -> tuple[Path, str]:

@@ -10,7 +10,7 @@ Source: delta-io/delta PROTOCOL.md, Add File and Remove File (``dataChange``).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -25,7 +25,6 @@ _OF_OURS = {
     "WRITE": re.compile(r"\bstartswith\((path|log_dir), ", re.IGNORECASE),
 }
 """What stands in the predicate of Delta's commits of our statements, by their operations."""
-_NOT_READ = (OSError, SourceError, ValueError, TypeError, AttributeError)
 
 
 class TakenBack(NamedTuple):
@@ -53,7 +52,7 @@ def taken_back_since(table: str, entries: list[FileEntry], version: int) -> Iter
     """
     for entry in entries:
         if COMMIT.fullmatch(entry.name) and int(entry.name[:20]) > version:
-            with suppress(*_NOT_READ):
+            with suppress(OSError, SourceError, ValueError):
                 found = _taken_back(table, entry.name)
                 if found is not None:
                     yield found
@@ -61,30 +60,40 @@ def taken_back_since(table: str, entries: list[FileEntry], version: int) -> Iter
 
 def _taken_back(table: str, commit: str) -> TakenBack | None:
     actions = read_actions(log_of(table).child(commit))
-    said = (action["commitInfo"] for action in actions if "commitInfo" in action)
-    told: dict[str, Any] = next(said, {})
+    told = _told(actions)
     if told.get("operation") != "RESTORE" and not any(map(_takes_rows, actions)):
         return None
     if _is_ours(told):
         return None
-    version, at_ms = int(commit[:20]), int(told.get("timestamp") or 0)
+    version, at_ms = int(commit[:20]), told["timestamp"]
     is_same = _is_as_before(table, version, at_ms)
     return None if is_same else TakenBack(version, _operation(told), at_ms, is_same is not None)
 
 
+def _told(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what a commit says of itself, as much as is in Delta's form: nobody has to say it."""
+    said = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    told = said if isinstance(said, dict) else {}
+    how, at_ms = told.get("operationParameters"), told.get("timestamp")
+    return told | {
+        "operationParameters": how if isinstance(how, dict) else {},
+        "timestamp": at_ms if isinstance(at_ms, int) else 0,
+    }
+
+
 def _takes_rows(action: Mapping[str, Any]) -> bool:
-    return "remove" in action and bool(action["remove"].get("dataChange", True))
+    removed = action.get("remove", {"dataChange": False})
+    return not isinstance(removed, dict) or bool(removed.get("dataChange", True))
 
 
 def _is_ours(told: Mapping[str, Any]) -> bool:
-    predicate = str((told.get("operationParameters") or {}).get("predicate"))
+    predicate = str(told["operationParameters"].get("predicate"))
     of_ours = _OF_OURS.get(str(told.get("operation")))
     return told.get("engineInfo") == ENGINE or bool(of_ours and of_ours.search(predicate))
 
 
 def _operation(told: Mapping[str, Any]) -> str:
-    how = told.get("operationParameters") or {}
-    if told.get("operation") == "WRITE" and how.get("mode") == "Overwrite":
+    if told.get("operation") == "WRITE" and told["operationParameters"].get("mode") == "Overwrite":
         return "an overwrite"
     return str(told.get("operation") or "a commit that does not say what it did")
 
