@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.engine.choose import has_few_rows
 from kafka_segments.engine.frames import engines
 from kafka_segments.engine.frames.packing import TellLoad
-from kafka_segments.engine.limits import MOST, Load, Work
+from kafka_segments.engine.limits import MOST, MOST_ROWS, Load, Work
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
     METADATA_FEATURES,
+    METADATA_PARTITIONS,
+    METADATA_PROBLEMS,
     METADATA_TABLES,
     METADATA_TOPICS,
     Table,
@@ -166,6 +169,31 @@ def test_of_a_long_history_spark_writes_only_the_tables_with_many_rows(
     assert ["kafka-segments" in commit for commit in commits] == [False, True]
     others = [table for table in METADATA_TABLES if table not in TWO]
     assert [Warehouse(spark, str(tmp_path / "warehouse")).version(one) for one in others] == [0] * 4
+
+
+@pytest.mark.parametrize("most_rows", [MOST_ROWS, pytest.param(0, marks=pytest.mark.slow)])
+def test_tables_of_metadata_whose_rows_are_the_same_keep_their_version(
+    spark: SparkSession, tmp_path: Path, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``most_rows`` 0: Spark compares them."""
+    monkeypatch.setattr(engines, "MOST_ROWS", most_rows)
+    disk, warehouse = tmp_path / "disk", tmp_path / "warehouse"
+    first = [metadata_logs.topic("a", 1), metadata_logs.partition(1, 0), metadata_logs.no_op()]
+    changes = [[], [metadata_logs.no_op()], [metadata_logs.leader(1, 0, 2)]]
+    tables = (*METADATA_TABLES, METADATA_PROBLEMS)
+    found = []
+    for number in range(len(changes)):
+        records = [*first, *itertools.chain(*changes[: number + 1])]
+        shutil.rmtree(disk, ignore_errors=True)
+        metadata_logs.log_dir(disk, {f"{0:020d}.log": metadata_logs.log_bytes(records)})
+        read(spark, disk, warehouse)
+        at = Warehouse(spark, str(warehouse))
+        found.append({table: at.version(table) for table in (*tables, INTERNAL_RECORDS)})
+
+    written = [{of for of in now if now[of] != then[of]} for then, now in itertools.pairwise(found)]
+    assert written == [{INTERNAL_RECORDS}, {INTERNAL_RECORDS, METADATA_PARTITIONS}]
+    partitions = table_rows(spark, warehouse, METADATA_PARTITIONS)
+    assert sorted((row["from_offset"], row["leader"]) for row in partitions) == [(1, 1), (4, 2)]
 
 
 @pytest.mark.usefixtures("few")

@@ -7,9 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.engines import sorted_in_tasks
-from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.frames.local_rows import (
+    arrow_schema,
+    computed_rows,
+    frame_of_rows,
+    rows_in_driver,
+)
 from kafka_segments.engine.limits import MOST_UNLIKE
 
 
@@ -58,6 +64,23 @@ def is_surely_null(rows: DataFrame, column: str) -> bool:
 def as_arrow(rows: DataFrame) -> pa.Table:
     """Return few rows as a table of Arrow."""
     return computed_rows(rows)[0]
+
+
+def have_same_few(
+    rows: DataFrame, others: DataFrame, columns: StructType, *, keys: Sequence[str]
+) -> bool:
+    """Tell whether few rows are the same in ``columns``, in whichever order; ``keys`` order them.
+
+    Rows with equal keys in another order count as others.
+    """
+    schema, order = arrow_schema(columns), [(key, "ascending") for key in keys]
+    try:
+        one, other = (
+            as_arrow(of).select(schema.names).cast(schema).sort_by(order) for of in (rows, others)
+        )
+    except (pa.ArrowException, KeyError):  # null where none may be, or a column is missing
+        return False
+    return bool(one.equals(other))
 
 
 def as_dicts(rows: DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:

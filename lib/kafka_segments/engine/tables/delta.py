@@ -162,6 +162,14 @@ class Warehouse:
                 return
         self.replace(table, rows, where=where)
 
+    def fill_if_other(self, table: Table, rows: DataFrame, *, where: str) -> None:
+        """Fill as ``fill`` does, unless the table has these rows already: then nothing is committed.
+
+        They are compared with what its last version has; more than few are computed twice, then.
+        """
+        if not (self.version(table) and self._tables.has_same(table, rows, where)):
+            self.fill(table, rows, where=where)
+
     def fill_with_files(self, table: Table, files: Sequence[str]) -> bool:
         """Make Parquet files of ours on this machine the rows of a table that has none yet.
 

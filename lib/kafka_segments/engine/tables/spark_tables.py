@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows
+from kafka_segments.engine.frames.driver_rows import have_same_few
 from kafka_segments.engine.frames.local_rows import rows_in_driver, schema_if_cheap
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.arrow_tables import append_small, read_small
@@ -133,6 +134,17 @@ class SparkTables:
             return False
         few = read_small(self._spark, join_uri(self._root, table.name))
         return few is not None and few.where(where).isEmpty()
+
+    def has_same(self, table: Table, rows: DataFrame, where: str) -> bool:
+        """Tell whether the rows of a table that meet ``where`` are these, in whichever order."""
+        few = None
+        if rows_in_driver(rows) is not None and self._is_on_this_machine():
+            few = read_small(self._spark, join_uri(self._root, table.name))
+        if few is not None:
+            return have_same_few(few.where(where), rows, table.schema, keys=table.keys)
+        kept = self.read(table, ()).where(where).select(*table.schema.fieldNames())
+        others = rows.select(*kept.columns)
+        return kept.count() == others.count() and others.exceptAll(kept).isEmpty()
 
     def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""

@@ -46,7 +46,7 @@ def write_history(
     """Fold the metadata logs of some clusters, and replace their rows of the metadata tables.
 
     ``records``: the rows of ``internal_records`` of all metadata logs. What the history lacks goes
-    into table ``metadata_problems``.
+    into table ``metadata_problems``. Tables that have these rows already are not written.
     """
     of_clusters = records.where(F.col("cluster").isin(*clusters))
     history, problems = fold_best_replicas(of_clusters, clusters, caches)
@@ -61,7 +61,7 @@ def write_history(
             rows = local_rows(tables.spark, [], table.schema)
         else:
             rows = collected_if_so_few(rows_of(history, table), count)
-        tables.fill(table, rows, where=where)
+        tables.fill_if_other(table, rows, where=where)
 
     def write_problems() -> None:
         tables.create(METADATA_PROBLEMS)
@@ -70,7 +70,7 @@ def write_history(
             for number, problem in enumerate(problems)
         ]
         told = local_rows(tables.spark, rows, METADATA_PROBLEMS.schema)
-        tables.fill(METADATA_PROBLEMS, told, where=where)
+        tables.fill_if_other(METADATA_PROBLEMS, told, where=where)
 
     with ThreadPoolExecutor(len(METADATA_TABLES) + 1) as pool:  # each is several short queries
         written = pool.submit(write_problems)
