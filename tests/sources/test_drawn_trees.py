@@ -110,7 +110,8 @@ def _plain_walk(folder: bytes, relative: str, refused: set[str]) -> Iterator[Row
     status = {os.path.basename(path): os.lstat(path) for path in found_here}
     below = [n for n, found in status.items() if stat.S_ISDIR(found.st_mode) and _is_text(n)]
     own = _partition(os.path.basename(folder))
-    has_log = any(re.match(rb"[0-9]{20}\.log", n) and n not in below for n in status)
+    of_log = re.compile(rb"[0-9]{20}\.log|(leader-epoch-checkpoint|partition\.metadata)$")
+    has_log = any(of_log.match(n) and n not in below for n in status)
     is_log = own is not None and (has_log or not below)
     segments = []
     has_logs = not is_log and any(_partition(name) is not None for name in below)

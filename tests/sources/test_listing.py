@@ -146,7 +146,7 @@ def test_a_file_that_may_not_be_read_is_the_logs_reason(tree, monkeypatch):
 
 def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):
     source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
-    monkeypatch.setattr(listing, "_MOST_TEXT_BYTES", 3)
+    monkeypatch.setattr(listing, "MOST_TEXT_BYTES", 3)
 
     (log,) = rows_of(kinds.LOG, source, "t-0")
 
@@ -159,6 +159,53 @@ def test_an_empty_folder_of_a_partition_is_a_log_without_segments(tree):
     kinds = [row.kind for row in list_source_folder(source, "t-0")]
 
     assert kinds == ["log"]
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "found"),
+    [
+        ("0\n2\nt 0 7\nt 1 9\n", "the high watermark 7 of the log"),
+        ("0\n1\nt 0 0\n", None),
+        ("0\n1\nt 1 9\n", None),
+        ("0\n1\nt 0 x\n", None),
+        (b"\xff", None),
+        (None, None),
+    ],
+)
+def test_a_folder_without_segments_is_named_where_its_log_is_noted_to_have_records(
+    tree, checkpoint, found
+):
+    files = {"t-0/partition.metadata": f"version: 0\ntopic_id: {TOPIC_ID}"}
+    if checkpoint is not None:
+        files[checkpoints.HIGH_WATERMARK] = checkpoint
+    source = tree(files)
+
+    rows = [row for row in list_source_folder(source, "t-0") if row.kind in kinds.NOT_TAKEN]
+
+    told = [(row.kind, join_uri(row.source, row.relative_path), row.name) for row in rows]
+    assert told == ([(kinds.UNRECOGNIZED, f"{source}/t-0", "")] if found else [])
+    assert all(found in row.reason for row in rows)
+    assert not reasons(f"{source}/t-0")  # what lies above the source was not asked about
+
+
+def test_a_log_with_a_segment_is_not_named_whatever_is_noted_of_it(tree):
+    source = tree({f"t-0/{segment(0)}": b"", checkpoints.HIGH_WATERMARK: "0\n1\nt 0 7\n"})
+
+    assert not reasons(source, "t-0")
+
+
+def test_a_checkpoint_that_is_a_pipe_is_not_waited_for(tree):
+    source = tree({"t-0/partition.metadata": ""})
+    os.mkfifo(f"{source}/{checkpoints.HIGH_WATERMARK}")
+
+    assert not reasons(source, "t-0")
+
+
+def test_a_partitions_folder_is_one_though_a_folder_lies_in_place_of_its_segment(tree):
+    source = tree({"t-0/leader-epoch-checkpoint": "0\n0\n", f"t-0/{segment(0)}/x": b""})
+
+    assert reasons(source, "t-0") == {segment(0): "a folder inside a partition's folder"}
+    assert rows_of(kinds.LOG, source, "t-0")
 
 
 def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):

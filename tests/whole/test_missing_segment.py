@@ -1,6 +1,7 @@
 """A segment that is missing between two others is told by build, audit and forecast alike."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,45 @@ def test_without_the_cleaners_checkpoint_it_may_have_been_compaction(
     assert [found in row["message"] for row in audited if row["kind"] == "gap"] == [True, True]
     told = [row["consequence"] for row in forecast if found in str(row["message"])]
     assert told == ["not known", "not known"], forecast
+
+
+@pytest.mark.slow
+def test_a_log_that_lost_all_its_segments_is_told_by_all_that_ask_for_it(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    (log_dir / "replication-offset-checkpoint").write_text("0\n2\nlost-0 0 7\nplain 0 30\n")
+    (log_dir / "lost-0-0").mkdir()
+    (log_dir / "lost-0-0" / "partition.metadata").write_text(
+        "version: 0\ntopic_id: MWJ6FHTfRYy67jzwZdeqSQ"
+    )
+    shutil.rmtree(log_dir / "cleaned-0")
+    (log_dir / "plain-0" / LACKING).write_bytes(v2_batch(10, [(1000, b"k", b"v")] * 10))
+    tables = ("--warehouse", tmp_path / "tables")
+
+    status, told, _ = _run("build", "--source", log_dir, *tables)
+    again = _run("build", "--source", log_dir, *tables)[0]
+
+    assert (status, again) == (1, 1), told
+    assert "1 files or folders not taken: table unrecognized_files" in told
+    why = "not known: no segment of the log is there, though the high watermark 7 is checkpointed"
+    for verb in (["retention"], ["roll"]):
+        status, told, _ = _run(*verb, *tables, "--now-ms", 1_800_000_000_000)
+        assert status == 1, verb
+        assert f"1 log lacks its end. lost-0-0 in {log_dir}: {why}" in told, (verb, told)
+    asked = ["search", "--time", 1000, "--time", "latest", *tables]
+    status, told, rows = _run(*asked)
+    found = [(row["kafka_offset"], row["problem"]) for row in rows if row["topic"] == "lost-0"]
+    assert (status, len(found)) == (1, 2), told
+    assert {(offset, text.partition(" for it")[0]) for offset, text in found} == {(None, why)}
+    lines = ["search", "--time", "1000", *map(str, tables), "--output", "reset-offsets"]
+    done = CliRunner().invoke(cli, lines)
+    assert (done.exit_code, why in done.stderr) == (1, True), done.stderr
+    assert [_run(*asked, "--topic", "plain")[0], _run("search", "--time", 1000, *tables)[0]] == [
+        0,
+        1,
+    ]
+
+    log = log_dir / "lost-0-0" / f"{0:020d}.log"
+    log.write_bytes(v2_batch(0, [(1000, b"k", b"v")] * 7))
+    assert _run("build", "--source", log_dir, *tables)[0] == 0
+    assert "lacks its end" not in _run("retention", *tables)[1]

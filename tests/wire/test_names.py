@@ -122,6 +122,7 @@ def test_folders_of_no_partition(name):
         (True, [], False),
         (True, ["x", f"{0:020d}.log"], True),
         (True, [f"{0:020d}.log.deleted"], True),
+        (True, ["partition.metadata"], True),
         (True, [f"{0:020d}.log", "meta.properties"], False),
         (True, ["0.log", "server.log", "kafkaServer-gc.log.0"], False),
     ],

@@ -10,7 +10,7 @@ from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.tables.catalog import LOGS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.replicas import cut_short
+from kafka_segments.engine.tables.replicas import cut_short, lost_logs
 from kafka_segments.files.storage.uris import lies_in
 
 _NAMED = ("topic", "partition", "log_dir", "cut_short")
@@ -22,7 +22,7 @@ class AsBuilt(NamedTuple):
 
     Attributes:
         builds_ms: when the last build of each source began; none: no build is noted.
-        cut_logs: the number of logs that lack their end, see ``cut_short``.
+        cut_logs: the number of logs that lack their end, see ``cut_short`` and ``lost_logs``.
         cut_examples: the first of them: topic, partition, log directory, why.
     """
 
@@ -49,16 +49,18 @@ def read_as_built(
         UsageError: the warehouse lacks a table.
         BrokenTableError: a table is not whole.
     """
-    segments = tables.read(SEGMENTS, (*LOG_KEYS, "base_offset", "next_offset", "vanished_at"))
-    there = segments.where(F.col("vanished_at").isNull())
-    if topics:
-        there = there.where(F.col("topic").isin(*topics))
+    is_asked = F.col("topic").isin(*topics) if topics else F.lit(True)
     if partition is not None:
-        there = there.where(F.col("partition") == partition)
+        is_asked &= F.col("partition") == partition
+    of_segments = (*LOG_KEYS, "base_offset", "next_offset", "vanished_at")
+    segments = tables.read(SEGMENTS, of_segments).where(is_asked)
+    logs = tables.read(LOGS, (*LOG_KEYS, "high_watermark")).where(is_asked)
     last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
-    ends = there.groupBy(*LOG_KEYS).agg(last)
+    ends = segments.where(F.col("vanished_at").isNull()).groupBy(*LOG_KEYS).agg(last)
     cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())
-    counted = cut.select(*_NAMED, F.count("*").over(Window.partitionBy(F.lit(0))).alias("logs"))
+    lost = logs.transform(lost_logs(segments)).withColumnRenamed("lost", "cut_short")
+    lacking = cut.select(*_NAMED).unionByName(lost.select(*_NAMED))
+    counted = lacking.withColumn("logs", F.count("*").over(Window.partitionBy(F.lit(0))))
     named = counted.orderBy(*_NAMED).limit(_MOST_NAMED)
     found = collect_together({"builds": last_builds(tables), "cut": named})
     examples = tuple(found["cut"])

@@ -172,6 +172,30 @@ def cut_short(high_watermark: Column) -> Column:
     return F.when(F.col("log_end_offset") < high_watermark, why)
 
 
+def lost_logs(segments: DataFrame) -> Transform:
+    """Keep the logs of which no segment was ever found, though something tells that they had any.
+
+    A log whose segments have vanished is none of them: they were there, and may have been deleted.
+
+    Needs: the key of a log, high_watermark; ``segments``: rows of ``segments``.
+    Gives: the key of a log, lost (why it is not known).
+    """
+    why = F.format_string(
+        "not known: no segment of the log is there, though the high watermark %d is checkpointed"
+        " for it; add a whole copy as --source",
+        "high_watermark",
+    )
+
+    def transform(logs: DataFrame) -> DataFrame:
+        had_records = logs.where(F.col("high_watermark") > 0)
+        found = segments.select(*LOG_KEYS)
+        return had_records.join(found, list(LOG_KEYS), how="left_anti").select(
+            *LOG_KEYS, why.alias("lost")
+        )
+
+    return transform
+
+
 def last_epoch() -> Column:
     """Return the last leader epoch that a log has by its leader_epochs; null: none.
 

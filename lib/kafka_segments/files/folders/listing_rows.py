@@ -14,8 +14,8 @@ from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.wire import checkpoints
 
 MOST_LEVELS = 4
+MOST_TEXT_BYTES = 64 * 1024 * 1024
 _T = TypeVar("_T")
-_MOST_TEXT_BYTES = 64 * 1024 * 1024
 
 
 class Listed(NamedTuple):
@@ -90,7 +90,7 @@ class BrokerFiles:
         if name not in self._present:
             return None
         try:
-            data = read_whole(self._folder.child(name), most_bytes=_MOST_TEXT_BYTES)
+            data = read_whole(self._folder.child(name), most_bytes=MOST_TEXT_BYTES)
             return parse(data.decode(encoding))
         except CorruptTextError as error:
             self._problems.append(str(error))

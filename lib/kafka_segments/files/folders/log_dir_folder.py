@@ -1,12 +1,13 @@
 """The files of a log directory itself: the broker's checkpoints and meta.properties."""
 
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
+from kafka_segments.errors import CorruptTextError
 from kafka_segments.files.folders.kinds import LOG_DIR
-from kafka_segments.files.folders.listing_rows import BrokerFiles, Listed
-from kafka_segments.files.storage.files import Place
+from kafka_segments.files.folders.listing_rows import MOST_TEXT_BYTES, BrokerFiles, Listed
+from kafka_segments.files.storage.files import Place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.names import FolderState, is_beside_segments, parse_partition_folder
@@ -87,6 +88,25 @@ def list_log_dir(
         offsets=list(offsets.values()),
         reason=files.problems,
     )
+
+
+def noted_high_watermark(log_dir: Place, topic: str, partition: int) -> int | None:
+    """Return the high watermark that a log directory notes of a log.
+
+    None: it notes none, or nothing that can be read; the directory's own row says the latter.
+    """
+    try:
+        file = log_dir.child(checkpoints.HIGH_WATERMARK)
+        data = read_whole(file, most_bytes=MOST_TEXT_BYTES, is_plain=True)
+        return _high_watermarks(data.decode()).get((topic, partition))
+    except (OSError, UnicodeDecodeError, CorruptTextError):
+        return None
+
+
+@lru_cache(maxsize=1)  # a directory of which all segments are gone has as many folders as lines
+def _high_watermarks(text: str) -> Mapping[tuple[str, int], int]:
+    rows = checkpoints.parse_offset_checkpoint(checkpoints.HIGH_WATERMARK, text)
+    return {(topic, partition): offset for topic, partition, offset in rows}
 
 
 def noted_offsets(row: Listed) -> NotedOffsets:

@@ -12,8 +12,9 @@ from kafka_segments.files.folders.listing_rows import (
     unrecognized,
     why_strange,
 )
+from kafka_segments.files.folders.log_dir_folder import noted_high_watermark
 from kafka_segments.files.folders.tiered_folder import Role, sort_objects, topic_of
-from kafka_segments.files.storage.files import Place
+from kafka_segments.files.storage.files import Place, place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason
@@ -22,7 +23,7 @@ from kafka_segments.kafka.wire.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
-    QUORUM_STATE,
+    OF_LOG,
     SWAP_SUFFIX,
     FolderState,
     PartitionFolder,
@@ -39,7 +40,6 @@ from kafka_segments.kafka.wire.tiered_names import (
 
 _LEFT_OVER = "left over from compaction, a split or a deletion; a broker resolves it at start"
 _NONE_OF_KAFKAS = "no file of Kafka's: a broker passes over it"
-_OF_LOG = frozenset((checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA, QUORUM_STATE))
 
 
 class LogFolder(NamedTuple):
@@ -85,6 +85,8 @@ def list_log(
             segments.append((base_offset, entry))
     if gone:
         return
+    if not segments:
+        yield from _lost(folder)
     topic, partition = folder.partition.topic, folder.partition.partition
     next_bases = [base_offset for base_offset, _ in segments[1:]]
     for (base_offset, entry), next_base in zip_longest(segments, next_bases):
@@ -118,6 +120,22 @@ def list_log(
         leader_epochs=leader_epochs,
         reason=files.problems,
     )
+
+
+def _lost(folder: LogFolder) -> Iterator[Listed]:
+    """Yield a row of a folder without segments if its log directory notes that it had records."""
+    name, partition = folder.relative_path, folder.partition
+    if not name or partition.state != FolderState.LIVE:
+        return  # what lies above the source was not asked about; of a -future log nothing is noted
+    above = place(folder.log_dir)
+    noted = noted_high_watermark(above, partition.topic, partition.partition)
+    if noted:
+        reason = (
+            f"no segment lies in it, but {checkpoints.HIGH_WATERMARK} notes the high watermark"
+            f" {noted} of the log: its segments are missing; put them back from a backup or"
+            " another replica"
+        )
+        yield Listed(UNRECOGNIZED, folder.source, name, reason=reason)
 
 
 def list_tiered_log(
@@ -189,7 +207,7 @@ def _why_no_segment(name: str, names: set[str]) -> tuple[str, str | None]:
     """
     if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)):
         return LEFT_OVER, _LEFT_OVER
-    if name in _OF_LOG or is_beside_segments(name) or parse_object_name(name) is not None:
+    if name in OF_LOG or is_beside_segments(name) or parse_object_name(name) is not None:
         return PASSED_OVER, None
     base_offset = parse_other_form(name)
     if base_offset is None:

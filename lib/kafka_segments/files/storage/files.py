@@ -129,14 +129,14 @@ def list_folder(folder: Place, *, without: tuple[str, ...] = ()) -> list[FileEnt
         raise kind(folder.path, first_line(error)) from None
 
 
-def read_whole(file: Place, *, most_bytes: int) -> bytes:
-    """Return the bytes of a small file.
+def read_whole(file: Place, *, most_bytes: int, is_plain: bool = False) -> bytes:
+    """Return the bytes of a small file; ``is_plain``: see ``LocalFile``.
 
     Raises:
         OSError: it has more than ``most_bytes``, or cannot be read.
     """
     if file.store.is_local:
-        with closing(LocalFile(file.path)) as opened:
+        with closing(LocalFile(file.path, is_plain=is_plain)) as opened:
             return opened.read(0, _checked_size(opened.size_bytes, most_bytes))
     with file.filesystem.open_input_file(file.path) as stream:
         return read_range(stream, _checked_size(stream.size(), most_bytes), 0)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.checkpoints import OF_LOG_DIR
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, OF_LOG_DIR, PARTITION_METADATA
 
 LOG_SUFFIX = ".log"
 METADATA_TOPIC = "__cluster_metadata"
@@ -21,6 +21,8 @@ DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
 """Of files to delete; of a compaction or split that was not finished; of one that was."""
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 QUORUM_STATE = "quorum-state"
+OF_LOG = frozenset((LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE))
+"""The names of the files that a broker keeps of a log as a whole, in its folder."""
 INDEX_CACHE = "remote-log-index-cache"
 """The folder in a log directory in which tiered storage keeps index files that it fetched."""
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
@@ -98,14 +100,16 @@ def parse_partition_folder(name: str) -> PartitionFolder | None:
 def is_of_partition(*, has_folders: bool, files: Iterable[str]) -> bool:
     """Tell whether a folder that is named like a partition's is one, by what lies in it.
 
-    A disk may be named like that as well, ``node-1``: it has folders, and no segments beside them,
-    whatever programs log there; or a broker's own files.
+    A disk may be named like that as well, ``node-1``: it has folders, and beside them neither
+    segments nor what a broker keeps with these, whatever programs log there; or a broker's own
+    files.
     """
     if not has_folders:
         return True
     names = list(files)
-    return OF_LOG_DIR.isdisjoint(names) and any(map(_is_of_segment, names))
+    return OF_LOG_DIR.isdisjoint(names) and any(map(_is_of_log, names))
 
 
-def _is_of_segment(name: str) -> bool:
-    return parse_segment_name(name) is not None or parse_other_form(name) is not None
+def _is_of_log(name: str) -> bool:
+    is_segment = parse_segment_name(name) is not None or parse_other_form(name) is not None
+    return is_segment or name in OF_LOG

@@ -19,7 +19,7 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.tables.record_limits import read_record_limits
-from kafka_segments.engine.tables.replicas import choose_replica, left_over
+from kafka_segments.engine.tables.replicas import choose_replica, left_over, lost_logs
 from kafka_segments.kafka.broker_rules.record_lookups import (
     MOST_RECORD_BYTES,
     RecordLookup,
@@ -184,6 +184,13 @@ class LogTables:
         """Return the same with column ``log_start_offset`` of their log."""
         starts = self.logs.select(*LOG_KEYS, "log_start_offset")
         return self.segments_as_built().join(starts, list(LOG_KEYS), how="inner")
+
+    def lost(self) -> DataFrame:
+        """Return the keys of the chosen logs of which no segment was ever found, see ``lost_logs``.
+
+        Gives: the key of a log, lost (why it is not known).
+        """
+        return self._read(LOGS).transform(lost_logs(self._read(SEGMENTS)))
 
     def ask_all(self, logs: DataFrame, moments: Sequence[tuple[str, int]]) -> DataFrame:
         """Return a question for each of the logs and every moment, a pair (text, target_ms)."""

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.wire.moments import MAX_TIMESTAMP
-from kafka_segments.verbs.find.search.decide.answers import answer_named, compare_answers
+from kafka_segments.verbs.find.search.decide.answers import (
+    answer_named,
+    compare_answers,
+    not_known_answers,
+)
 from kafka_segments.verbs.find.search.decide.unread import say_doubts
 from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
 
@@ -57,11 +62,24 @@ def run_search(spark: SparkSession, options: SearchOptions, caches: ExitStack) -
         has_checkpointed_end=options.has_checkpointed_end,
         is_read_committed=options.is_read_committed,
     )
+    lost = tables.lost()
     if not options.is_of_partitions:
-        return tables.take_back_left_over(_answers(tables, tables.logs, options))
+        answers = tables.take_back_left_over(_answers(tables, tables.logs, options))
+        return answers.unionByName(_of_lost_logs(tables, lost, options))
     replicas = tables.keep(tables.replicas().withColumn("doubt", _doubt_of_line()))
     doubts = replicas.where(F.col("doubt").isNotNull())
-    return _answers(tables, replicas.drop("doubt"), options).transform(say_doubts(doubts))
+    answers = _answers(tables, replicas.drop("doubt"), options).transform(say_doubts(doubts))
+    of_no_replica = lost.join(replicas.select(*PARTITION), list(PARTITION), how="left_anti")
+    return answers.unionByName(_of_lost_logs(tables, of_no_replica, options))
+
+
+def _of_lost_logs(tables: LogTables, lost: DataFrame, options: SearchOptions) -> DataFrame:
+    """Return answers that say of each of these logs why nothing is known of it."""
+    if options.questions is not None:
+        asked = tables.ask_from_file(lost, options.questions)
+    else:
+        asked = tables.ask_all(lost, options.moments)
+    return asked.transform(not_known_answers(F.col("lost")))
 
 
 def _doubt_of_line() -> Column:

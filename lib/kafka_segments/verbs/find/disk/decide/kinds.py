@@ -9,10 +9,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_segments.kafka.wire.checkpoints import (
-    LEADER_EPOCHS,
     LOCK,
     OF_LOG_DIR,
-    PARTITION_METADATA,
 )
 from kafka_segments.kafka.wire.names import (
     CLEANED_SUFFIX,
@@ -20,7 +18,7 @@ from kafka_segments.kafka.wire.names import (
     INDEX_CACHE,
     INDEX_SUFFIXES,
     LOG_SUFFIX,
-    QUORUM_STATE,
+    OF_LOG,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     FolderState,
@@ -181,8 +179,7 @@ def what_is(place: FolderPlace, name: str, size_bytes: int, *, active_base: int)
 def _of_log(name: str, size_bytes: int, active_base: int) -> What:
     base, suffix = name[:_DIGITS], name[_DIGITS:]
     if not (base.isascii() and base.isdecimal()):
-        of_log = (LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE)
-        return What.CHECKPOINTS if name in of_log else What.FOREIGN
+        return What.CHECKPOINTS if name in OF_LOG else What.FOREIGN
     for mark, what in _MARKED_FILES.items():
         if suffix.endswith(mark):
             return what

@@ -103,6 +103,24 @@ def answer_named(*, kafka_version: Version) -> Transform:
     return transform
 
 
+def not_known_answers(why: Column) -> Transform:
+    """Answer each question by that it is not known, and why.
+
+    Needs: the key of a log, question, target_ms, and what ``why`` is made of.
+    Gives: ``ANSWER``.
+    """
+    texts = ("difference", "path")
+    asked = (*LOG_KEYS, "question", "target_ms")
+    empty = {name: "string" if name in texts else "long" for name in ANSWER if name not in asked}
+    told = {name: F.lit(None).cast(kind) for name, kind in empty.items()}
+    told |= {"kafka_leader_epoch": F.lit(None).cast("int"), "bytes_read": _long(0), "problem": why}
+
+    def transform(questions: DataFrame) -> DataFrame:
+        return questions.withColumns(told).select(*ANSWER)
+
+    return transform
+
+
 def _too_old(kafka_version: Version) -> Column:
     text = F.lit(None).cast("string")
     for target, (name, version) in _SINCE.items():
