@@ -14,7 +14,7 @@ from kafka_segments.kafka.index.formats.by_name import FORMATS
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan import planning
-from kafka_segments.verbs.scan.options import BuildOptions
+from kafka_segments.verbs.scan.options import BuildOptions, single_logs
 
 HOLD_LOCK = """\
 import fcntl, sys
@@ -159,7 +159,7 @@ def test_in_place_goes_beside_the_segments():
 def test_a_partitions_folder_stands_for_its_log_alone():
     topic = "t-0123456789abcdefghijkl"
 
-    found = options("/data/t-0", "/logs", "s3://b/logs/u-1", f"s3://b/{topic}/2").single_logs()
+    found = single_logs(("/data/t-0", "/logs", "s3://b/logs/u-1", f"s3://b/{topic}/2"))
 
     assert found == (("/data", "t", 0), ("s3://b/logs", "u", 1), (f"s3://b/{topic}", None, 2))
 

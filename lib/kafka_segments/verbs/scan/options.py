@@ -1,6 +1,7 @@
 """The options of a build. They are checked before anything is changed."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,8 @@ class BuildOptions:
     ``most_vanished``: percent of the segments known below a source that may be gone with their
     whole logs; where more are, the build stops.
     ``sizes``: the index settings of each topic; None: those of ``recovery`` hold for all.
+    ``makes_anew``: somebody left other rows in the tables, or may have: all segments are read, and
+    no row below the sources stays that is not made of them, or of a segment that is gone.
     ``kafka_version``: whose recovery it is. From 2.0 on all write the same bytes.
     ``has_record_sizes``: each record is decoded for the size of a segment's largest.
 
@@ -55,6 +58,7 @@ class BuildOptions:
     sizes: TopicSizes | None = None
     kafka_version: Version = DEFAULT_VERSION
     has_record_sizes: bool = False
+    makes_anew: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -166,25 +170,6 @@ class BuildOptions:
             folders=folders_below(self.sources),
         )
 
-    def single_logs(self) -> tuple[tuple[str, str | None, int], ...]:
-        """Return log directory, topic and partition of each source named as a partition's folder.
-
-        A log directory may have such a name, too. A tiered one has one topic, which is not named:
-        the name of its folder may begin with the end of a prefix.
-        """
-        found: list[tuple[str, str | None, int]] = []
-        for source in self.sources:
-            above = source.rpartition("/")[0]
-            folder, tiered = (
-                parse_partition_folder(last_component(source)),
-                tiered_folder_of(source),
-            )
-            if folder is not None:
-                found.append((above, folder.topic, folder.partition))
-            elif tiered is not None:
-                found.append((above, None, tiered.partition))
-        return tuple(found)
-
     def described(self) -> dict[str, Any]:
         """Return the options as table ``runs`` keeps them."""
         return {
@@ -203,6 +188,23 @@ class BuildOptions:
             "full": self.full,
             "follow_links": self.follow_links,
         }
+
+
+def single_logs(sources: Iterable[str]) -> tuple[tuple[str, str | None, int], ...]:
+    """Return log directory, topic and partition of each source named as a partition's folder.
+
+    A log directory may have such a name, too. A tiered one has one topic, which is not named:
+    the name of its folder may begin with the end of a prefix.
+    """
+    found: list[tuple[str, str | None, int]] = []
+    for source in sources:
+        above = source.rpartition("/")[0]
+        folder, tiered = parse_partition_folder(last_component(source)), tiered_folder_of(source)
+        if folder is not None:
+            found.append((above, folder.topic, folder.partition))
+        elif tiered is not None:
+            found.append((above, None, tiered.partition))
+    return tuple(found)
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -257,7 +257,7 @@ class _Planner(NamedTuple):
             known,
             options=self._options_in_words(),
             full=self.options.full,
-            is_first_look=self.options.is_first_look,
+            is_first_look=self.options.is_first_look and not self.options.makes_anew,
             needs_next=self.options.index_format.needs_next,
         )
 
@@ -272,7 +272,8 @@ class _Planner(NamedTuple):
     def _rows_below(self) -> DataFrame:
         """Return the rows of ``segments`` that lie below the sources."""
         rows = self.warehouse.read(SEGMENTS).transform(with_new_columns(SEGMENTS))
-        return rows.where(lies_below(F.col("path"), self.options.sources))
+        rows = rows.where(lies_below(F.col("path"), self.options.sources))
+        return rows.dropDuplicates([*SEGMENT_KEYS]) if self.options.makes_anew else rows
 
 
 class _Plan(NamedTuple):

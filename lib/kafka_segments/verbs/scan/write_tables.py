@@ -21,7 +21,7 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.engine.tables.statements import in_any, sql_text
+from kafka_segments.engine.tables.statements import in_any
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.index.formats.by_name import FOREIGN_SUFFIXES
 from kafka_segments.verbs.scan.decide import entries as decide_entries
@@ -32,6 +32,7 @@ from kafka_segments.verbs.scan.entry_files import INDEX_TABLES, EntryParts
 from kafka_segments.verbs.scan.folding import FoldedLogs
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.planning import BuildWork
+from kafka_segments.verbs.scan.scopes import lie_below
 from kafka_segments.verbs.scan.tasks_removal import remove_index_files
 
 _MOST_TOPICS = 200
@@ -80,7 +81,7 @@ class BuildTables:
                 futures.append(pool.submit(self._write_entries, table, entries, withheld, where))
             if self._options.recovery.digest_bits:
                 futures.append(pool.submit(self._write_ranges, scanned))
-        if self._work.listed_count(*kinds.NOT_TAKEN):
+        if self._options.makes_anew or self._work.listed_count(*kinds.NOT_TAKEN):
             futures.append(pool.submit(self._write_unrecognized))
         _wait_for(futures)
         self._write_segments(scanned, folded)
@@ -116,9 +117,8 @@ class BuildTables:
         if not changed:
             return
         segments = reduce(DataFrame.unionByName, changed)
-        if self._work.known is None:
-            segments = into_files(segments, self._work.to_scan)
-            self._warehouse.fill(SEGMENTS, segments, where=self._scope("path"))
+        if self._is_made_anew:
+            self._make_anew(SEGMENTS, segments)
         else:
             self._warehouse.merge(SEGMENTS, in_one_task(segments))
 
@@ -151,10 +151,10 @@ class BuildTables:
         if is_first and self._warehouse.fill_with_files(table, parts.files(table)):
             return
         entries = parts.rows(table).transform(decide_entries.without_withheld(withheld))
-        if self._work.known is None:
-            self._warehouse.fill(table, entries, where=self._scope_of_entries())
-            return
         scanned = decide_entries.scanned_segments(self._work.planned, withheld)
+        if self._is_made_anew:
+            self._make_anew(table, entries, made=scanned)
+            return
         before = self._warehouse.read(table)
         if where is not None:
             before = before.alias("t").where(where)
@@ -172,16 +172,16 @@ class BuildTables:
     def _write_logs(self) -> None:
         logs = self._work.listed.where(F.col("kind") == kinds.LOG)
         to_logs = rows.to_logs(self._work.listed, run_id=self._run_id)
-        self._write_changed(LOGS, logs.transform(to_logs), scope_column="path")
+        self._write_changed(LOGS, logs.transform(to_logs))
 
     def _write_log_dirs(self) -> None:
         log_dirs = self._work.listed.where(F.col("kind") == kinds.LOG_DIR)
         found = log_dirs.transform(rows.to_log_dirs(run_id=self._run_id))
-        self._write_changed(LOG_DIRS, found, scope_column="log_dir")
+        self._write_changed(LOG_DIRS, found)
 
-    def _write_changed(self, table: Table, found: DataFrame, *, scope_column: str) -> None:
-        if self._work.known is None:
-            self._warehouse.fill(table, found, where=self._scope(scope_column))
+    def _write_changed(self, table: Table, found: DataFrame) -> None:
+        if self._is_made_anew:
+            self._make_anew(table, found)
             return
         changed = found.transform(rows.newly_found(table, self._warehouse.read(table)))
         self._warehouse.merge_if_any(table, changed)
@@ -190,27 +190,33 @@ class BuildTables:
         found = self._work.listed.where(F.col("kind").isin(*kinds.NOT_TAKEN)).transform(
             rows.to_unrecognized(run_id=self._run_id)
         )
-        if self._work.known is None:
-            self._warehouse.fill(UNRECOGNIZED_FILES, found, where=self._scope("path"))
+        if self._is_made_anew:
+            self._warehouse.fill(UNRECOGNIZED_FILES, found, where=self._scope(UNRECOGNIZED_FILES))
         else:
             self._warehouse.merge(UNRECOGNIZED_FILES, found)
 
-    def _scope(self, column: str) -> str:
-        """Return the SQL condition that a row lies under the sources, by its path in a column."""
-        conditions = []
-        for source in self._options.sources:
-            text, below = sql_text(source), sql_text(source.rstrip("/") + "/")
-            conditions.append(f"({column} = {text} OR startswith({column}, {below}))")
-        return " OR ".join(conditions)
+    @property
+    def _is_made_anew(self) -> bool:
+        """Whether all rows below the sources are made, not merged into those that are there."""
+        return self._work.known is None or self._options.makes_anew
 
-    def _scope_of_entries(self) -> str:
-        """Return the same of a row that has the key of its log, and no path."""
-        conditions = [self._scope("log_dir")]
-        for log_dir, topic, partition in self._options.single_logs():
-            of_topic = "" if topic is None else f" AND topic = {sql_text(topic)}"
-            of_log = f"log_dir = {sql_text(log_dir)}{of_topic} AND partition = {partition}"
-            conditions.append(f"({of_log})")
-        return " OR ".join(conditions)
+    def _make_anew(self, table: Table, rows_made: DataFrame, made: DataFrame | None = None) -> None:
+        """Replace the rows below the sources, but those of known segments that are not made.
+
+        ``made``: the keys of what is made, those of ``rows_made`` if it is not given.
+        """
+        where = self._scope(table)
+        if self._work.known is not None:
+            made = rows_made if made is None else made
+            stays = rows.kept_beside(table, made, known=self._work.known)
+            kept = self._warehouse.read(table).where(where).transform(stays)
+            rows_made = rows_made.unionByName(kept)
+        if table is SEGMENTS:
+            rows_made = into_files(rows_made, self._work.to_scan)
+        self._warehouse.fill(table, rows_made, where=where)
+
+    def _scope(self, table: Table) -> str:
+        return lie_below(table, self._options.sources)
 
     def _pruning(self) -> str | None:
         """Return a condition on ``t`` that all segments to scan meet, for merges to skip files."""

@@ -13,7 +13,7 @@ from kafka_segments.engine.tables.catalog import (
     UNRECOGNIZED_FILES,
     Table,
 )
-from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.files.folders import kinds
 from kafka_segments.verbs.scan.decide.plan import READ_AGAIN, last_modified_ms
 
@@ -129,6 +129,21 @@ def to_unrecognized(*, run_id: str) -> Transform:
         named = found.withColumns({"path": file_path(), "run_id": F.lit(run_id)})
         keys = list(UNRECOGNIZED_FILES.keys)
         return _columns_of(UNRECOGNIZED_FILES, named).dropDuplicates(keys)
+
+    return transform
+
+
+def kept_beside(table: Table, made: DataFrame, *, known: DataFrame) -> Transform:
+    """Keep one row for each key, of known segments or logs of which no row is made.
+
+    Needs: rows of the table; ``made``, and ``known``, rows of ``segments``: the columns of
+        ``SEGMENT_KEYS`` that the table's key has.
+    """
+    keys = [key for key in SEGMENT_KEYS if key in table.keys]
+    others = known.select(*keys).join(made.select(*keys), keys, how="left_anti")
+
+    def transform(before: DataFrame) -> DataFrame:
+        return before.join(others, keys, how="left_semi").dropDuplicates([*table.keys])
 
     return transform
 
