@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.errors import SourceError
+from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
 from kafka_segments.files.storage.read_again import mark_read_again, marks_of, note_read_again
 from kafka_segments.files.storage.table_versions import (
     OF_SOURCES,
@@ -62,7 +63,7 @@ def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_pa
     table, warehouse = _table_of(tmp_path)
     note_versions(warehouse, ("offset_index",))
     write_deltalake(table, ROWS, mode="append")
-    none = mark_taken_back(warehouse, OF_SOURCES)
+    added = mark_taken_back(warehouse, OF_SOURCES)
     DeltaTable(table).restore(0)
 
     told = mark_taken_back(warehouse, OF_SOURCES)  # before a build
@@ -72,11 +73,57 @@ def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_pa
     note_versions(warehouse, ("offset_index",))  # it came while a build was under way
     meanwhile = marks_of(warehouse, ["/logs"])
 
-    why = "table offset_index: rows were taken back by {} in version {}"
-    assert (none, told) == ([], [why.format("RESTORE", 2)])
-    assert list(marks.values()) == told
-    assert set(meanwhile.values()) == {*told, why.format("DELETE", 3)}
+    why = "table offset_index: rows were {} by {} in version {}"
+    assert added == [why.format("added", "an append", 1)]
+    assert told == [why.format("taken back", "RESTORE", 2)]
+    assert list(marks.values()) == [*added, *told]
+    assert set(meanwhile.values()) == {*added, *told, why.format("taken back", "DELETE", 3)}
     assert mark_taken_back(warehouse, OF_SOURCES) == []
+
+
+def test_what_was_added_before_a_release_signed_its_commits_may_be_its_own(tmp_path: Path) -> None:
+    table, warehouse = _table_of(tmp_path)
+    note_versions(warehouse, ("offset_index",))
+    notes = tmp_path / "_versions.json"
+    noted = json.loads(notes.read_text())
+    for log in noted.values():
+        log.pop("signed", None)
+        log.pop("sum", None)
+    notes.write_text(json.dumps(noted))
+    write_deltalake(table, ROWS, mode="append")
+
+    by_older = mark_taken_back(warehouse, OF_SOURCES)
+    signed = [commit_info("WRITE", {}, read_version=1)]
+    publish_commit(str(table), 2, signed)
+    write_deltalake(table, ROWS, mode="append")
+    later = mark_taken_back(warehouse, OF_SOURCES)
+
+    assert by_older == []
+    assert later == ["table offset_index: rows were added by an append in version 3"]
+
+
+@pytest.mark.parametrize(
+    ("stats", "told"),
+    [
+        ('{"numRecords": 0}', []),
+        ("not JSON", ["may have been added"]),
+        (None, ["may have been added"]),
+        ('{"numRecords": "2"}', ["were added"]),
+        ("[]", ["may have been added"]),
+    ],
+)
+def test_how_many_rows_a_commit_says_that_it_adds_is_not_believed_in_another_form(
+    tmp_path: Path, stats: str | None, told: list[str]
+) -> None:
+    table, warehouse = _table_of(tmp_path)
+    note_versions(warehouse, ("offset_index",))
+    add = {"path": "gone.parquet", "size": 1, "partitionValues": {}, "stats": stats}
+    publish_commit(str(table), 1, [{"add": {**add, "modificationTime": 0, "dataChange": True}}])
+
+    found = mark_taken_back(warehouse, OF_SOURCES)
+
+    why = "table offset_index: rows {} by a commit that does not say what it did in version 1"
+    assert found == [why.format(what) for what in told]
 
 
 def test_what_was_taken_back_of_a_table_of_which_nothing_is_noted_is_marked_too(

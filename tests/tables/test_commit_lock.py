@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -133,6 +134,7 @@ class _Session:
     def __init__(self, lock: str) -> None:
         self._lock = lock
         self.seen: set[str] = set()
+        self.conf = Mock(**{"get.return_value": None})
 
     def sql(self, _: str) -> None:
         self.seen.add(_who_has(self._lock))

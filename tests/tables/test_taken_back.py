@@ -32,6 +32,17 @@ def _merge_run(uri: str) -> None:
 
 SET = {"delta.logRetentionDuration": "interval 7 days"}
 BY_SPARK = {
+    "INSERT INTO {0} SELECT * FROM {0} WHERE broker_id < 0": None,
+    "INSERT INTO {0} SELECT * FROM {0} WHERE broker_id = 1": "an append",
+    "MERGE INTO {0} t USING (SELECT * FROM {0}) s"
+    " ON t.cluster = s.cluster AND t.broker_id = s.broker_id AND t.log_dir = s.log_dir || 's'"
+    " WHEN NOT MATCHED THEN INSERT *": "MERGE",
+    "OPTIMIZE {0}": None,
+    "VACUUM {0}": None,
+    "ALTER TABLE {0} SET TBLPROPERTIES ('of.others' = '1')": None,
+    "MERGE INTO {0} t USING (SELECT DISTINCT * FROM {0}) s"
+    " ON t.cluster = s.cluster AND t.broker_id = s.broker_id AND t.log_dir = s.log_dir"
+    " WHEN MATCHED THEN UPDATE SET run_id = 'other'": "MERGE",
     "INSERT OVERWRITE {0} SELECT * FROM {0}": None,
     "INSERT OVERWRITE {0} SELECT a.* FROM {0} a JOIN {0} b ON a.broker_id = 1": "an overwrite",
     "UPDATE {0} SET broker_id = 3": "UPDATE",
@@ -50,7 +61,11 @@ BY_SPARK = {
     "REPLACE TABLE {0} (id INT) USING DELTA": "REPLACE TABLE",
 }
 BY_DELTALAKE: dict[str, tuple[Callable[[str], object], str | None]] = {
-    "append": (lambda uri: write_deltalake(uri, _rows(uri), mode="append"), None),
+    "append": (lambda uri: write_deltalake(uri, _rows(uri), mode="append"), "an append"),
+    "append of no rows": (
+        lambda uri: write_deltalake(uri, _rows(uri).slice(0, 0), mode="append"),
+        None,
+    ),
     "compact": (lambda uri: DeltaTable(uri).optimize.compact(), None),
     "property": (lambda uri: DeltaTable(uri).alter.set_table_properties(SET), None),
     "column": (lambda uri: DeltaTable(uri).alter.add_columns([Field("own", "string")]), None),

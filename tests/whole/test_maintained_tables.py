@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
 from kafka_segments.engine.tables.delta import Warehouse
@@ -56,6 +58,13 @@ def _restore(spark: SparkSession, table: Path) -> None:
     version = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").agg({"version": "max"}).first()
     assert version is not None
     spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {version[0] - 1}")
+
+
+def _append_with(spark: SparkSession, table: Path, **values: object) -> None:
+    """Append the rows of a table once more, with other values in some columns."""
+    rows = spark.read.format("delta").load(str(table))
+    others = {name: F.lit(value).cast(rows.schema[name].dataType) for name, value in values.items()}
+    rows.withColumns(others).write.format("delta").mode("append").save(str(table))
 
 
 @pytest.mark.long
@@ -145,6 +154,42 @@ def test_what_somebody_takes_back_between_two_builds_at_once_is_said_by_both(
         assert "table offset_index: rows were taken back by DELETE in version " in done.err
     assert [len(done.out.splitlines()) for done in builds[2:]] == [len(logs.segments), 0]
     assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
+
+
+def test_rows_that_somebody_adds_or_changes_by_our_keys_are_said_and_go(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
+    for _ in range(12):
+        logs.grow()
+    _build(tmp_path / "logs", tables)
+    segments, known = (f"delta.`{tables / name}`" for name in ("segments", "logs"))
+    keys = ("cluster", "broker_id", "log_dir", "topic", "partition")
+    on = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+    statements = {
+        "segments: rows were taken back by MERGE": f"MERGE INTO {segments} t USING (SELECT * FROM"
+        f" {segments} LIMIT 1) s ON {on} AND t.base_offset = s.base_offset"
+        " WHEN MATCHED THEN UPDATE SET batch_count = 77, next_offset = 777",
+        "logs: rows were added by MERGE": f"MERGE INTO {known} t USING (SELECT * FROM {known} LIMIT"
+        f" 1) s ON {on} AND t.path = 'another' WHEN NOT MATCHED THEN INSERT *",
+    }
+    for statement in statements.values():
+        spark.sql(statement)
+    again = DeltaTable(tables / "segments").to_pyarrow_table()
+    write_deltalake(tables / "segments", again.slice(0, 3), mode="append")
+    _append_with(spark, tables / "segments", log_dir="/nowhere", path="/nowhere/t-0/1.log")
+    _append_with(spark, tables / "offset_index", topic="no-topic")
+
+    built = [_build(tmp_path / "logs", tables) for _ in range(2)]
+    _build(tmp_path / "logs", tmp_path / "new")
+
+    assert [done.status for done in built] == [1, 0]
+    assert [len(done.out.splitlines()) for done in built] == [len(logs.segments), 0]
+    added = (f"{name}: rows were added by an append" for name in ("segments", "offset_index"))
+    for said in (*statements, *added):
+        assert f"table {said} in version " in built[0].err
+    assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
+    assert spark.sql(f"SELECT * FROM {known}").count() == len(list((tmp_path / "logs").glob("*-*")))
 
 
 def test_entries_that_a_killed_build_left_of_a_new_segment_go_where_it_becomes_another_one(

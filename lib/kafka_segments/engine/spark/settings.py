@@ -1,5 +1,6 @@
 """Settings of a session that hold for a while."""
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -7,6 +8,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.spark.connect import is_connect
+
+_SHARED: dict[tuple[int, str, str], tuple[int, Mapping[str, str | None]]] = {}
+"""How many blocks a setting of a session has, and what it replaced; by session, key and value."""
+_SHARED_LOCK = threading.Lock()
 
 
 @contextmanager
@@ -20,6 +25,26 @@ def settings_meanwhile(
         yield before
     finally:
         restore(spark, before)
+
+
+@contextmanager
+def setting_shared(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """Give a session a setting while any thread is within such a block: the last puts it back."""
+    shared = (id(spark), key, value)
+    with _SHARED_LOCK:
+        blocks, before = _SHARED.get(shared) or (0, _values(spark, (key,)))
+        if not blocks:
+            _set(spark, {key: value})
+        _SHARED[shared] = blocks + 1, before
+    try:
+        yield
+    finally:
+        with _SHARED_LOCK:
+            blocks, before = _SHARED.pop(shared)
+            if blocks > 1:
+                _SHARED[shared] = blocks - 1, before
+            else:
+                restore(spark, before)
 
 
 def restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:

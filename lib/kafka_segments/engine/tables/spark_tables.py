@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from kafka_segments.engine.choose import expect_many_rows
 from kafka_segments.engine.frames.driver_rows import have_same_few
 from kafka_segments.engine.frames.local_rows import rows_in_driver, schema_if_cheap
+from kafka_segments.engine.spark.settings import setting_shared
 from kafka_segments.engine.spark.shared_folders import shares_folder
 from kafka_segments.engine.tables.arrow_tables import append_small, read_small
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
@@ -29,6 +30,7 @@ from kafka_segments.engine.tables.statements import (
 )
 from kafka_segments.engine.tables.upgrades import made_schema
 from kafka_segments.files.storage.delta_append import append_files
+from kafka_segments.files.storage.delta_commit import ENGINE, SIGNED
 from kafka_segments.files.storage.delta_create import create_table
 from kafka_segments.files.storage.delta_health import refuse_broken_file
 from kafka_segments.files.storage.delta_rows import file_totals
@@ -40,6 +42,8 @@ from kafka_segments.files.storage.uris import join_uri
 
 _LOG = logging.getLogger(__name__)
 _MOST_TRIES = 5
+_SIGNATURE = (f"spark.databricks.delta.commitInfo.{SIGNED}", ENGINE)
+"""The setting by which Delta signs the commits that it makes of our statements."""
 _CONFLICTS = (
     "ConcurrentAppendException",
     "ConcurrentDeleteReadException",
@@ -67,7 +71,8 @@ class SparkTables:
     def make(self, table: Table) -> None:
         """Make a table that there is not; on this machine as Delta would, and without it."""
         if not self._is_on_this_machine():
-            self._spark.sql(create_statement(table, self.uri(table)))
+            with setting_shared(self._spark, *_SIGNATURE):
+                self._spark.sql(create_statement(table, self.uri(table)))
             return
         create_table(
             join_uri(self._root, table.name),
@@ -223,7 +228,7 @@ class SparkTables:
         """Write, and write again each time that another run committed in between."""
         for attempt in range(1, _MOST_TRIES + 1):
             try:
-                with self._alone(table):
+                with self._alone(table), setting_shared(self._spark, *_SIGNATURE):
                     write()
             except (PySparkException, Py4JJavaError) as error:
                 if attempt == _MOST_TRIES or not _is_conflict(error):

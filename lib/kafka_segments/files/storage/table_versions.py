@@ -66,11 +66,13 @@ class NotedLog(NamedTuple):
         version: the table has it at least.
         commit_bytes: the bytes of commits, by their versions.
         commit_crcs: the CRC-32 of these bytes, of those commits of which it is noted.
+        is_signed: a release noted it that signs its commits.
     """
 
     version: int
     commit_bytes: Mapping[int, int]
     commit_crcs: Mapping[int, int] = MappingProxyType({})
+    is_signed: bool = False
 
 
 def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
@@ -91,7 +93,7 @@ def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
 
 
 def mark_taken_back(warehouse: str, names: Iterable[str]) -> list[str]:
-    """Have all segments read again where somebody took rows of a table back; return why, in words.
+    """Have all segments read again where somebody left other rows in a table; return why, in words.
 
     Commits since the version that is noted are looked at, all where none is: a RESTORE of the
     entries, say, leaves a table of segments that says of all of them that they are read.
@@ -111,11 +113,10 @@ def _marked(
     warehouse: str, name: str, entries: list[FileEntry], noted: NotedLog | None
 ) -> list[str]:
     found = []
-    since = -1 if noted is None else noted.version
-    for commit in taken_back_since(join_uri(warehouse, name), entries, since):
-        were = "were" if commit.is_sure else "may have been"
-        what = f"rows {were} taken back by {commit.operation} in version {commit.version}"
-        why = f"table {name}: {what}"
+    since, is_signed = (-1, False) if noted is None else (noted.version, noted.is_signed)
+    table = join_uri(warehouse, name)
+    for commit in taken_back_since(table, entries, since, is_signed=is_signed):
+        why = f"table {name}: {commit.text}"
         if mark_read_again(warehouse, why, of=f"{name}-{commit.version}-{commit.at_ms}"):
             found.append(why)
     return found
@@ -124,7 +125,7 @@ def _marked(
 def note_versions(warehouse: str, names: Iterable[str]) -> None:
     """Note the logs that tables have now; of those that are not there nothing is noted.
 
-    What somebody took back of a build's tables meanwhile is marked as by ``mark_taken_back``.
+    What somebody altered of a build's tables meanwhile is marked as by ``mark_taken_back``.
 
     Notes that are spoilt stay: what they had said of other tables is not known.
 
@@ -145,7 +146,7 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
                 commits = commits_since_checkpoint(entries)
                 sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
                 crcs = _crcs_of(join_uri(warehouse, name), commits)
-                noted[name] = NotedLog(version, sizes, crcs)
+                noted[name] = NotedLog(version, sizes, crcs, is_signed=True)
         _write(warehouse, noted)
 
 
@@ -229,7 +230,7 @@ def _bytes_of(file: Place) -> bytes | None:
 def _log_of(noted: Any) -> NotedLog:
     sizes = {int(version): int(size) for version, size in noted["bytes"].items()}
     crcs = {int(version): int(crc) for version, crc in noted.get("crc32", {}).items()}
-    return NotedLog(int(noted["version"]), sizes, crcs)
+    return NotedLog(int(noted["version"]), sizes, crcs, noted.get("signed") is True)
 
 
 def _noted_or_none(warehouse: str) -> dict[str, NotedLog] | None:
@@ -247,6 +248,7 @@ def _write(warehouse: str, noted: Mapping[str, NotedLog]) -> None:
             "version": log.version,
             "bytes": log.commit_bytes,
             "crc32": dict(log.commit_crcs),
+            "signed": log.is_signed,
         }
         for name, log in noted.items()
     }
