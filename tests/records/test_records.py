@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,25 @@ def test_what_no_broker_serves_is_not_read_and_told_where_records_are_asked_for(
     assert asked.stderr.count(": not read: ") == 4
     assert "4 parts could not be read: there the answer is not known" in asked.stderr
     assert _records(logs, "--key", "gone", "--log", "t-0").exit_code == 0
+
+
+def test_what_stands_in_place_of_records_is_told_without_a_question_too(logs: Path) -> None:
+    (logs / "t-2" / f"{0:020d}.log").mkdir(parents=True)
+    (logs / "t-2" / "partition.metadata").touch()
+    _write(logs, "t-3", 10, b"")
+    os.mkfifo(logs / "t-3" / f"{0:020d}.log")
+    (logs / "t-1" / f"{9:020d}.log.bak").write_bytes(b"")
+    (logs / "t-4").mkdir()
+    (logs / "replication-offset-checkpoint").write_text("0\n1\nt 4 7\n")
+
+    done = _records(logs, "--topic", "t")
+
+    assert done.exit_code == 1
+    told = [line for line in done.stderr.splitlines() if ": not read: " in line]
+    paths = {line.partition(": not read: ")[0] for line in told}
+    named = [f"t-2/{0:020d}.log", f"t-3/{0:020d}.log", f"t-1/{9:020d}.log.bak", "t-4"]
+    assert paths == {f"{logs}/{name}" for name in named}
+    assert "4 parts could not be read: there the answer is not known" in done.stderr
 
 
 def test_without_a_question_what_cannot_be_read_and_what_is_large_is_told(logs: Path) -> None:

@@ -60,6 +60,8 @@ def test_what_is_no_plain_file_is_refused(file: Path) -> None:
             LocalFile(str(odd), is_plain=True)
     with pytest.raises(IsADirectoryError):
         LocalFile(str(folder))
+    with pytest.raises(OSError, match="a pipe, socket or device, no file"):
+        LocalFile(str(pipe))  # would wait for who writes into it
     with pytest.raises(FileNotFoundError):
         LocalFile(str(file.with_name("missing")), is_plain=True)
 

@@ -163,7 +163,7 @@ class Warehouse:
         self.replace(table, rows, where=where)
 
     def fill_if_other(self, table: Table, rows: DataFrame, *, where: str) -> None:
-        """Fill as ``fill`` does, unless the table has these rows already: then nothing is committed.
+        """Fill as ``fill`` does, unless the table has these rows already: then no commit is made.
 
         They are compared with what its last version has; more than few are computed twice, then.
         """

@@ -69,8 +69,9 @@ class UnlistedFolder(NamedTuple):
 class FoundSegments(NamedTuple):
     """What a walk found, sorted by folder and base offset.
 
-    ``left_out``: rows of files that hold, or may hold, records, and are no segments that a broker
-    serves: in marked folders, marked themselves, or named as copies; each says why.
+    ``left_out``: rows of what holds, or may hold, records, and is no segment that a broker serves:
+    files in marked folders, marked themselves, or named as copies, what lies in place of a segment,
+    and folders that lost all of theirs; each says why.
     """
 
     segments: list[ListedSegment]
@@ -256,13 +257,13 @@ def _is_second_copy(row: Listed) -> bool:
 
 
 def _left_out(rows: list[Listed]) -> Iterator[Listed]:
-    """Yield the rows of files with records that are no segments of the logs found."""
+    """Yield the rows of what has records, or had, and is no segment of the logs found."""
     for row in rows:
         if row.kind == SEGMENT and _is_second_copy(row):
             yield row._replace(reason="the folder is marked -future, a copy of a log that is moved")
         elif row.kind in (UNRECOGNIZED, LEFT_OVER):
             is_segment = parse_segment_name(row.name) is not None
-            if is_segment or parse_other_form(row.name) is not None:
+            if is_segment or parse_other_form(row.name) is not None or not row.name:
                 yield row
 
 

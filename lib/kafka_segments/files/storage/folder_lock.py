@@ -137,7 +137,8 @@ def held_lock(lock: Path, *, creates: bool = False) -> Iterator[None]:
 def lock_state(log_dir: str) -> LockState:
     """Ask whether a broker on this machine holds the lock of a log directory; none is taken."""
     try:
-        descriptor = os.open(os.path.join(log_dir, LOCK), os.O_RDONLY | os.O_NOFOLLOW)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe is not waited for
+        descriptor = os.open(os.path.join(log_dir, LOCK), flags)
     except FileNotFoundError:
         return LockState(False)
     except OSError as error:

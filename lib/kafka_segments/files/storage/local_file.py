@@ -40,20 +40,21 @@ class LocalFile:
     """
 
     def __init__(self, path: str, *, is_plain: bool = False) -> None:
-        """Open a file.
+        """Open a file; a pipe in its place is not waited for.
 
-        ``is_plain``: a symbolic link is not followed, and nothing else than a file waited for.
+        ``is_plain``: a symbolic link is not followed.
 
         Raises:
-            OSError: it cannot be opened, or is a folder; with ``is_plain``, is no plain file.
+            OSError: it cannot be opened, or is no file.
         """
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK if is_plain else 0
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if is_plain else 0)
+        self._descriptor = os.open(path, flags)
         status = os.fstat(self._descriptor)
-        if not stat.S_ISREG(status.st_mode) and (is_plain or stat.S_ISDIR(status.st_mode)):
+        if not stat.S_ISREG(status.st_mode):
             os.close(self._descriptor)
-            code = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
-            raise OSError(code, os.strerror(code), path)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            raise OSError(errno.EINVAL, "a pipe, socket or device, no file", path)
         self.size_bytes = status.st_size
         self._allocated_bytes = status.st_blocks * _BLOCK_BYTES
 

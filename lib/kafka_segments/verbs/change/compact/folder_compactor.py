@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Set
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from kafka_segments.errors import SetAsideError
 from kafka_segments.files.storage.durable_files import older_temporaries
 from kafka_segments.files.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.files.storage.kept_files import KeptFiles
+from kafka_segments.files.storage.local_file import LocalFile
 from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from kafka_segments.verbs.change.compact.decide.actions import IndexAction
 from kafka_segments.verbs.change.compact.decide.leftovers import find_leftovers
@@ -123,9 +125,9 @@ class FolderCompactor:
 
 def _read(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as stream:
-            if os.fstat(stream.fileno()).st_size > MOST_INDEX_BYTES:
+        with closing(LocalFile(path)) as file:
+            if file.size_bytes > MOST_INDEX_BYTES:
                 return None
-            return stream.read()
+            return file.read(0, file.size_bytes)
     except FileNotFoundError:
         return None
