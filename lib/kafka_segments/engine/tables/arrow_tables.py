@@ -6,6 +6,7 @@ Delta plans a read or a write of few rows for longer than either takes.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
@@ -28,11 +29,12 @@ from kafka_segments.files.storage.delta_merge import commit_merge, mergeable_tab
 from kafka_segments.files.storage.delta_metadata import read_metadata
 from kafka_segments.files.storage.delta_properties import CHANGE_FEED, is_set
 from kafka_segments.files.storage.delta_rows import SmallTable, file_totals, read_small_files
-from kafka_segments.files.storage.merged_rows import merge_rows
+from kafka_segments.files.storage.merged_rows import merge_rows, rows_gone
 from kafka_segments.files.storage.stores import store_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _MOST_TRIES = 5
+_IS_GONE = "_is_gone"
 
 
 def read_small(spark: SparkSession, uri: str, columns: Sequence[str] = ()) -> DataFrame | None:
@@ -135,6 +137,33 @@ def merge_small(
             return False
         return True
     return False
+
+
+def replace_small(
+    uri: str,
+    kept: pa.Table,
+    rows: pa.Table,
+    *,
+    keys: Sequence[str],
+    constraints: Mapping[str, str] = _NONE,
+) -> bool:
+    """Put few rows in the place of others of a small table on this machine, as ``merge_small``.
+
+    ``kept``: the rows that the table has in that place, with all of its columns. A file in which
+    nothing changes stays. False: as of ``merge_small``; so it is where a key is null or repeated,
+    by which nothing can be merged.
+    """
+    try:
+        named = rows.select(kept.column_names).cast(kept.schema)
+    except (pa.ArrowException, KeyError, ValueError):
+        return False
+    gone = rows_gone(kept, named, keys=keys)
+    if gone is None:
+        return False
+    both = pa.concat_tables([named, gone])
+    is_gone = np.arange(len(both)) >= len(named)
+    marked = both.append_column(_IS_GONE, pa.array(is_gone))
+    return merge_small(uri, marked, keys=keys, deleted=_IS_GONE, constraints=constraints)
 
 
 def join_small(uri: str) -> None:

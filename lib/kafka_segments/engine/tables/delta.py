@@ -162,13 +162,24 @@ class Warehouse:
                 return
         self.replace(table, rows, where=where)
 
-    def fill_if_other(self, table: Table, rows: DataFrame, *, where: str) -> None:
-        """Fill as ``fill`` does, unless the table has these rows already: then no commit is made.
+    def fill_changed(
+        self, table: Table, rows: DataFrame, *, where: str, may_be_same: bool = False
+    ) -> None:
+        """Fill as ``fill`` does, and write no more than what changed where the table is small.
 
-        They are compared with what its last version has; more than few are computed twice, then.
+        Arrow does it then, if the rows are few. If the commit of another run came first, they are
+        replaced once more. ``may_be_same``: the rows are compared with those of the last version,
+        and nothing is committed if the table has them already. More than few are computed twice
+        then.
         """
-        if not (self.version(table) and self._tables.has_same(table, rows, where)):
-            self.fill(table, rows, where=where)
+        version = self.version(table)
+        if version and may_be_same and self._tables.has_same(table, rows, where):
+            return
+        if version:
+            rows, is_done = self._tables.replace_few(table, rows, where)
+            if is_done and self.version(table) in (version, version + 1):
+                return
+        self.fill(table, rows, where=where)
 
     def fill_with_files(self, table: Table, files: Sequence[str]) -> bool:
         """Make Parquet files of ours on this machine the rows of a table that has none yet.

@@ -64,6 +64,16 @@ class SmallTables(SparkTables):
             self._append_by_delta(table, few)
         return few
 
+    def replace_few(self, table: Table, rows: DataFrame, where: str) -> tuple[DataFrame, bool]:
+        """Replace rows by few, which are computed now."""
+        uri = join_uri(self._root, table.name)
+        if not is_small(uri):
+            return rows, False
+        if rows_in_driver(rows) is None:
+            rows = rows.select(*table.schema.fieldNames())
+        few, met = _collected_and_met(table, rows)
+        return few, self._merged_in(table, few, met, where)
+
     def is_known_without(self, table: Table, where: str) -> bool:
         """Tell whether a small table has no row that meets ``where``."""
         rows = self.read(table, ())

@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import and_
@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows
-from kafka_segments.engine.frames.driver_rows import have_same_few
+from kafka_segments.engine.frames.driver_rows import as_arrow, have_same_few
 from kafka_segments.engine.frames.local_rows import rows_in_driver, schema_if_cheap
 from kafka_segments.engine.spark.settings import setting_shared
 from kafka_segments.engine.spark.shared_folders import shares_folder
-from kafka_segments.engine.tables.arrow_tables import append_small, read_small
+from kafka_segments.engine.tables.arrow_tables import append_small, read_small, replace_small
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
 from kafka_segments.engine.tables.others_rules import refuse_others_rules
 from kafka_segments.engine.tables.schemas import newest_versions
@@ -150,6 +150,28 @@ class SparkTables:
         kept = self.read(table, ()).where(where).select(*table.schema.fieldNames())
         others = rows.select(*kept.columns)
         return kept.count() == others.count() and others.exceptAll(kept).isEmpty()
+
+    def replace_few(self, table: Table, rows: DataFrame, where: str) -> tuple[DataFrame, bool]:
+        """Replace few rows without Spark; return them as they are known now.
+
+        False: nothing was done, as the rows or those of the table are not few, or Delta is to do
+        it.
+        """
+        if rows_in_driver(rows) is None or not self._is_on_this_machine():
+            return rows, False
+        return rows, self._merged_in(table, rows, constraints_met(table, rows), where)
+
+    def _merged_in(self, table: Table, rows: DataFrame, met: Mapping[str, str], where: str) -> bool:
+        """Replace rows of a small table by few that the driver has; False: as ``replace_few``."""
+        uri = join_uri(self._root, table.name)
+        kept, found = read_small(self._spark, uri), rows_in_driver(rows)
+        if kept is None or found is None:
+            return False
+        replaced = as_arrow(kept.where(where))
+        is_done = replace_small(uri, replaced, found, keys=table.keys, constraints=met)
+        if is_done:
+            self._note(table)
+        return is_done
 
     def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""

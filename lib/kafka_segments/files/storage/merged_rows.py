@@ -78,6 +78,22 @@ def merge_rows(
     )
 
 
+def rows_gone(held: pa.Table, rows: pa.Table, *, keys: Sequence[str]) -> pa.Table | None:
+    """Return the rows whose keys no other has; None: a key is null or repeated in one of both."""
+    if not all(_has_unique(table, keys) for table in (held, rows)):
+        return None
+    held_at, _ = _pairs(held, rows, keys)
+    is_gone = np.ones(len(held), dtype=bool)
+    is_gone[held_at] = False
+    return held.filter(pa.array(is_gone))
+
+
+def _has_unique(table: pa.Table, keys: Sequence[str]) -> bool:
+    named = table.select(list(keys))
+    has_null = any(column.null_count for column in named.columns)
+    return not has_null and len(named.group_by(list(keys)).aggregate([])) == len(table)
+
+
 def _pairs(held: pa.Table, rows: pa.Table, keys: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of rows with the same key, in the one table and in the other."""
     names = [f"key{number}" for number, _ in enumerate(keys)]

@@ -139,7 +139,7 @@ def _read_changed(
             tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
         )
         rows = metadata.unionByName(others)
-        tables.fill(INTERNAL_RECORDS, rows, where=condition_of(changed))
+        tables.fill_changed(INTERNAL_RECORDS, rows, where=condition_of(changed))
     problems += _problems_below(tables, found, changed)
     sums = _below(tables, origin).transform(sum_by_log)
     return Reading(sums, len(changed), len(found.unseen), tuple(problems))

@@ -61,7 +61,7 @@ def write_history(
             rows = local_rows(tables.spark, [], table.schema)
         else:
             rows = collected_if_so_few(rows_of(history, table), count)
-        tables.fill_if_other(table, rows, where=where)
+        tables.fill_changed(table, rows, where=where, may_be_same=True)
 
     def write_problems() -> None:
         tables.create(METADATA_PROBLEMS)
@@ -70,7 +70,7 @@ def write_history(
             for number, problem in enumerate(problems)
         ]
         told = local_rows(tables.spark, rows, METADATA_PROBLEMS.schema)
-        tables.fill_if_other(METADATA_PROBLEMS, told, where=where)
+        tables.fill_changed(METADATA_PROBLEMS, told, where=where, may_be_same=True)
 
     with ThreadPoolExecutor(len(METADATA_TABLES) + 1) as pool:  # each is several short queries
         written = pool.submit(write_problems)
