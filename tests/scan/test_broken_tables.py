@@ -50,7 +50,7 @@ def test_a_build_with_nothing_to_do_refuses_a_table_that_a_person_has_to_mend(
     for offset in range(3):
         write_deltalake(str(table), pa.table({"offset": [offset]}), mode="append")
     note_versions(str(tmp_path), ("time_index",))
-    assert mend_tables(str(tmp_path)) == []
+    assert mend_tables(str(tmp_path)) == {}
     commit = table / "_delta_log" / f"{1:020d}.json"
     commit.write_bytes(commit.read_bytes().replace(b'"add"', b'"ade"'))
 

@@ -63,10 +63,10 @@ def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_pa
     table, warehouse = _table_of(tmp_path)
     note_versions(warehouse, ("offset_index",))
     write_deltalake(table, ROWS, mode="append")
-    added = mark_taken_back(warehouse, OF_SOURCES)
+    added = _told(warehouse)
     DeltaTable(table).restore(0)
 
-    told = mark_taken_back(warehouse, OF_SOURCES)  # before a build
+    told = _told(warehouse)  # before a build
     note_versions(warehouse, ("offset_index",))  # at its end
     marks = marks_of(warehouse, ["/logs"])
     DeltaTable(table).delete()
@@ -78,7 +78,7 @@ def test_what_somebody_took_back_is_marked_once_wherever_a_build_meets_it(tmp_pa
     assert told == [why.format("taken back", "RESTORE", 2)]
     assert list(marks.values()) == [*added, *told]
     assert set(meanwhile.values()) == {*added, *told, why.format("taken back", "DELETE", 3)}
-    assert mark_taken_back(warehouse, OF_SOURCES) == []
+    assert _told(warehouse) == []
 
 
 def test_what_was_added_before_a_release_signed_its_commits_may_be_its_own(tmp_path: Path) -> None:
@@ -92,11 +92,11 @@ def test_what_was_added_before_a_release_signed_its_commits_may_be_its_own(tmp_p
     notes.write_text(json.dumps(noted))
     write_deltalake(table, ROWS, mode="append")
 
-    by_older = mark_taken_back(warehouse, OF_SOURCES)
+    by_older = _told(warehouse)
     signed = [commit_info("WRITE", {}, read_version=1)]
     publish_commit(str(table), 2, signed)
     write_deltalake(table, ROWS, mode="append")
-    later = mark_taken_back(warehouse, OF_SOURCES)
+    later = _told(warehouse)
 
     assert by_older == []
     assert later == ["table offset_index: rows were added by an append in version 3"]
@@ -120,7 +120,7 @@ def test_how_many_rows_a_commit_says_that_it_adds_is_not_believed_in_another_for
     add = {"path": "gone.parquet", "size": 1, "partitionValues": {}, "stats": stats}
     publish_commit(str(table), 1, [{"add": {**add, "modificationTime": 0, "dataChange": True}}])
 
-    found = mark_taken_back(warehouse, OF_SOURCES)
+    found = _told(warehouse)
 
     why = "table offset_index: rows {} by a commit that does not say what it did in version 1"
     assert found == [why.format(what) for what in told]
@@ -147,7 +147,7 @@ def test_rows_that_may_be_other_ones_are_read_again_too_and_it_is_not_said_that_
     for file in before:
         Path(file).unlink()
 
-    told = mark_taken_back(warehouse, OF_SOURCES)
+    told = _told(warehouse)
 
     assert told == [
         "table offset_index: rows may have been taken back by an overwrite in version 1"
@@ -169,12 +169,16 @@ def test_what_a_commit_says_in_another_form_hides_no_rows_that_it_took(
             action["commitInfo"] |= said
     commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
-    told = mark_taken_back(warehouse, OF_SOURCES)
+    told = _told(warehouse)
 
     assert told in (
         ["table offset_index: rows were taken back by DELETE in version 1"],
         ["table offset_index: rows may have been taken back by DELETE in version 1"],
     )
+
+
+def _told(warehouse: str) -> list[str]:
+    return list(mark_taken_back(warehouse, OF_SOURCES).values())
 
 
 def _table_of(tmp_path: Path) -> tuple[Path, str]:

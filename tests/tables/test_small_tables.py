@@ -155,9 +155,10 @@ def test_tables_that_spark_may_see_otherwise_are_left_to_delta(
     fill(tables, LOG_DIRS, [{"log_dir": "/a"}])
     with few_rows(spark):
         rows = tables.read(LOG_DIRS)  # as they are now
-    for name in ("read_small", "append_small", "merge_small"):
+    for name in ("read_small", "merge_small"):
         monkeypatch.setattr(small_tables, name, _unexpected)
-    monkeypatch.setattr(spark_tables, "create_table", _unexpected)
+    for name in ("append_small", "create_table"):
+        monkeypatch.setattr(spark_tables, name, _unexpected)
     for module in (delta, spark_tables):
         monkeypatch.setattr(module, "shares_folder", lambda *_: False)
 

@@ -11,7 +11,6 @@ from kafka_segments.engine.choose import can_work_in_driver
 from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
 from kafka_segments.engine.limits import MOST_UNCHANGED
 from kafka_segments.engine.tables.arrow_tables import (
-    append_small,
     is_small,
     join_small,
     merge_small,
@@ -56,11 +55,7 @@ class SmallTables(SparkTables):
         if rows_in_driver(rows) is None:
             rows = rows.select(*table.schema.fieldNames())
         few, met = _collected_and_met(table, rows)
-        found, uri = rows_in_driver(few), join_uri(self._root, table.name)
-        if append_small(uri, found, constraints=met):
-            join_small(uri)
-            self._note(table)
-        else:
+        if not self._append_here(table, rows_in_driver(few), met):
             self._append_by_delta(table, few)
         return few
 
@@ -73,11 +68,6 @@ class SmallTables(SparkTables):
             rows = rows.select(*table.schema.fieldNames())
         few, met = _collected_and_met(table, rows)
         return few, self._merged_in(table, few, met, where)
-
-    def is_known_without(self, table: Table, where: str) -> bool:
-        """Tell whether a small table has no row that meets ``where``."""
-        rows = self.read(table, ())
-        return rows_in_driver(rows) is not None and rows.where(where).isEmpty()
 
     def merge(
         self, table: Table, rows: DataFrame, *, only_in: str | None, deleted: str | None

@@ -19,7 +19,12 @@ from kafka_segments.engine.frames.driver_rows import as_arrow, have_same_few
 from kafka_segments.engine.frames.local_rows import rows_in_driver, schema_if_cheap
 from kafka_segments.engine.spark.settings import setting_shared
 from kafka_segments.engine.spark.shared_folders import shares_folder
-from kafka_segments.engine.tables.arrow_tables import append_small, read_small, replace_small
+from kafka_segments.engine.tables.arrow_tables import (
+    append_small,
+    join_small,
+    read_small,
+    replace_small,
+)
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, Table
 from kafka_segments.engine.tables.others_rules import refuse_others_rules
 from kafka_segments.engine.tables.schemas import newest_versions
@@ -106,7 +111,8 @@ class SparkTables:
 
         Those that the driver has are appended without Spark, as ``append_small`` does.
         """
-        if not self._append_here(table, rows):
+        found = rows_in_driver(rows) if self._is_on_this_machine() else None
+        if found is None or not self._append_here(table, found, constraints_met(table, rows)):
             self._append_by_delta(table, rows)
         return None
 
@@ -115,14 +121,15 @@ class SparkTables:
         writer = chosen.write.format("delta").mode("append")
         self._retried(table, lambda: writer.save(self.uri(table)))
 
-    def _append_here(self, table: Table, rows: DataFrame) -> bool:
-        """Append rows if the driver has them and sees the table; False: Delta is to do it."""
-        found = rows_in_driver(rows)
-        if found is None or not self._is_on_this_machine():
-            return False
-        met = constraints_met(table, rows)
-        is_done = append_small(join_uri(self._root, table.name), found, constraints=met)
+    def _append_here(self, table: Table, rows: pa.Table, met: Mapping[str, str]) -> bool:
+        """Append rows to a table that the driver sees; False: Delta is to do it.
+
+        ``met``: the constraints that the rows meet, by name.
+        """
+        uri = join_uri(self._root, table.name)
+        is_done = append_small(uri, rows, constraints=met)
         if is_done:
+            join_small(uri)
             self._note(table)
         return is_done
 

@@ -26,19 +26,22 @@ _MARK, _READ = ".mark", ".read"
 _MOST_TEXT_BYTES = 64 * 1024
 
 
-def mark_read_again(warehouse: str, why: str, *, of: str = "") -> bool:
-    """Leave a mark, with a line for a person that says what it is for; return whether it is new.
+def mark_read_again(warehouse: str, why: str, *, of: str = "") -> str | None:
+    """Leave a mark, with a line for a person that says what it is for; return its name.
+
+    None: there is one of that name.
 
     ``of``: a name of what it is for, which is marked once; else it is another mark each time.
 
     Raises:
         OSError: it cannot be written.
     """
-    name = f"{of or uuid.uuid4().hex}{_MARK}"
+    mark = of or uuid.uuid4().hex
+    name = f"{mark}{_MARK}"
     if of and place(join_uri(warehouse, _FOLDER, name)).kind() is not Kind.NOTHING:
-        return False
+        return None
     _write(warehouse, name, why)
-    return True
+    return mark
 
 
 def marks_of(warehouse: str, sources: Iterable[str]) -> dict[str, str]:

@@ -92,8 +92,10 @@ def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
     return noted.get(name)
 
 
-def mark_taken_back(warehouse: str, names: Iterable[str]) -> list[str]:
-    """Have all segments read again where somebody left other rows in a table; return why, in words.
+def mark_taken_back(warehouse: str, names: Iterable[str]) -> dict[str, str]:
+    """Have all segments read again where somebody left other rows in a table.
+
+    Return the marks that are new, and why each is there, in words.
 
     Commits since the version that is noted are looked at, all where none is: a RESTORE of the
     entries, say, leaves a table of segments that says of all of them that they are read.
@@ -103,22 +105,24 @@ def mark_taken_back(warehouse: str, names: Iterable[str]) -> list[str]:
         SourceError: a log cannot be listed.
     """
     noted = _noted_or_none(warehouse) or {}
-    found = []
+    found: dict[str, str] = {}
     for name in names:
-        found += _marked(warehouse, name, log_entries(join_uri(warehouse, name)), noted.get(name))
+        found |= _marked(warehouse, name, log_entries(join_uri(warehouse, name)), noted.get(name))
     return found
 
 
 def _marked(
     warehouse: str, name: str, entries: list[FileEntry], noted: NotedLog | None
-) -> list[str]:
-    found = []
+) -> dict[str, str]:
+    found = {}
     since, is_signed = (-1, False) if noted is None else (noted.version, noted.is_signed)
     table = join_uri(warehouse, name)
     for commit in taken_back_since(table, entries, since, is_signed=is_signed):
         why = f"table {name}: {commit.text}"
-        if mark_read_again(warehouse, why, of=f"{name}-{commit.version}-{commit.at_ms}"):
-            found.append(why)
+        of = f"{name}-{commit.version}-{commit.at_ms}"
+        mark = mark_read_again(warehouse, why, of=of)
+        if mark is not None:
+            found[mark] = why
     return found
 
 

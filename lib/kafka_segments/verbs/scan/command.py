@@ -201,13 +201,11 @@ def _mended(options: "BuildOptions", *, dry_run: bool) -> "tuple[BuildOptions, C
     from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables  # noqa: PLC0415
 
     marks = marks_of(options.warehouse, options.sources)
-    told = [f"{why}; {READS_ALL_AGAIN}" for why in marks.values()]
     if not dry_run:
         require_writable(options.warehouse)
-        told += mend_tables(options.warehouse)
-        marks = marks_of(options.warehouse, options.sources)
-    for line in told:
-        say(line)
+        marks |= mend_tables(options.warehouse)
+    for why in marks.values():
+        say(f"{why}; {READS_ALL_AGAIN}")
     return replace(options, full=options.full or bool(marks), makes_anew=bool(marks)), marks.keys()
 
 

@@ -24,12 +24,14 @@ from kafka_segments.files.storage.uris import join_uri
 READS_ALL_AGAIN = "each source is read again as a whole by its next build: these by this one"
 
 
-def mend_tables(warehouse: str) -> list[str]:
-    """Set broken newest commits of a build's tables aside; return in words what was done to each.
+def mend_tables(warehouse: str) -> dict[str, str]:
+    """Set broken newest commits of a build's tables aside.
+
+    Return the marks that this leaves, and in words what was done for each.
 
     What such a commit had held, or those that were taken away from the end of a log, is not known,
     and may have been of any source: a mark has each of them read again by its next build. It is
-    there before anything else is done. Rows that somebody took back, by RESTORE say, are marked so.
+    there before anything else is done. Where somebody left other rows, by RESTORE say, is one, too.
 
     Raises:
         BrokenTableError: a person has to mend a table; also where the build would not read it.
@@ -38,12 +40,11 @@ def mend_tables(warehouse: str) -> list[str]:
     for found in broken:
         if not _can_be_mended(found):
             raise BrokenTableError(found.text)
-    told = []
+    told = {}
     if broken:
         with warehouse_lock(warehouse, alone=True):
-            told = [_mend(found) for found in filter(_can_be_mended, _tables_of(warehouse))]
-    taken_back = mark_taken_back(warehouse, OF_SOURCES)
-    return [*told, *(f"{why}; {READS_ALL_AGAIN}" for why in taken_back)]
+            told = dict(map(_mend, filter(_can_be_mended, _tables_of(warehouse))))
+    return told | mark_taken_back(warehouse, OF_SOURCES)
 
 
 def _tables_of(warehouse: str) -> Iterator[Broken | None]:
@@ -54,9 +55,9 @@ def _can_be_mended(found: Broken | None) -> TypeGuard[Broken]:
     return found is not None and (found.is_newest or found.is_cut)
 
 
-def _mend(found: Broken) -> str:
+def _mend(found: Broken) -> tuple[str, str]:
     warehouse = found.table.rstrip("/").rpartition("/")[0]
-    mark_read_again(warehouse, found.text)
+    mark = str(mark_read_again(warehouse, found.text))
     if found.is_newest:
         what = f"its newest commit {found.why}; it is kept as {set_aside_commit(found)}"
     else:
@@ -64,4 +65,4 @@ def _mend(found: Broken) -> str:
         remove_checksums_behind(found.table)
     forget_version(found.table)
     forget_spoilt(warehouse)
-    return f"table {found.name}: {what}; {READS_ALL_AGAIN}"
+    return mark, f"table {found.name}: {what}"

@@ -144,7 +144,7 @@ def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
             remove_unfinished(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
         )
     if options.compacts_tables and not options.dry_run:
-        summary.taken_back.extend(mark_taken_back(options.warehouse, OF_SOURCES))
+        summary.taken_back.extend(mark_taken_back(options.warehouse, OF_SOURCES).values())
         summary.tables.extend(_compact_tables(root, options))
     return summary
 

@@ -44,9 +44,9 @@ def with_gone(before: DataFrame, scanned: DataFrame, *, keys: tuple[str, ...]) -
     """
 
     def transform(entries: DataFrame) -> DataFrame:
-        gone = before.join(scanned, list(SEGMENT_KEYS), how="left_semi").join(
-            entries, list(keys), how="left_anti"
-        )
+        of_scanned = before.join(scanned, list(SEGMENT_KEYS), how="left_semi")
+        gone = of_scanned.join(entries, list(keys), how="left_anti")
+        gone = gone.dropDuplicates([*keys])  # of which somebody may have left two meanwhile
         return entries.withColumn(IS_GONE, F.lit(False)).unionByName(
             gone.withColumn(IS_GONE, F.lit(True))
         )
