@@ -103,25 +103,30 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[set[Path]]:
 
 def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the next run end when it has written the history, and not yet the records."""
-    fill = Warehouse.fill
+    fill = Warehouse.fill_changed
 
-    def ended(tables: Warehouse, table: Table, rows: DataFrame, *, where: str) -> None:
+    def ended(tables: Warehouse, table: Table, rows: DataFrame, **named: Any) -> None:
         if table is INTERNAL_RECORDS:
-            monkeypatch.setattr(Warehouse, "fill", fill)
+            monkeypatch.setattr(Warehouse, "fill_changed", fill)
             raise InterruptedRunError
-        fill(tables, table, rows, where=where)
+        fill(tables, table, rows, **named)
 
-    monkeypatch.setattr(Warehouse, "fill", ended)
+    monkeypatch.setattr(Warehouse, "fill_changed", ended)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("is_few", [True, False])
 def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed_files_were_read(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files_read: list[set[Path]],
     seed: int,
+    is_few: bool,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if is_few:
+        request.getfixturevalue("few")
     disk, warehouse = Disk(tmp_path / "disk", random.Random(seed)), tmp_path / "warehouse"
     before: dict[Path, Stamp] = {}
     for number in range(ROUNDS):

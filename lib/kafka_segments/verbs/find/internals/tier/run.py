@@ -142,7 +142,7 @@ def run_tier(
         of_run = f"cluster = {sql_text(cluster)}"
         if options.topics:
             of_run += f" AND topic IN ({', '.join(map(sql_text, options.topics))})"
-        tables.fill(catalog.REMOTE_SEGMENTS, rows, where=of_run)
+        tables.fill_changed(catalog.REMOTE_SEGMENTS, rows, where=of_run)
     unclaimed = objects.join(claimed.select("segment_id"), ["segment_id"], how="left_anti")
     gaps = None
     if local is not None:
