@@ -19,7 +19,8 @@ def _codes(found: DataFrame) -> dict[str, tuple[bool, int, str]]:
 
 def test_blocking_is_what_no_broker_of_4_starts_with_or_serves() -> None:
     assert {code for code, found in obstacles.OBSTACLES.items() if found.is_blocking} == {
-        "offset_overflow", "no_topic_id", "refused_name", "old_protocol", "zookeeper_setting",
+        "offset_overflow", "no_topic_id",
+        "lost_log", "refused_name", "old_protocol", "zookeeper_setting",
     }  # fmt: skip
 
 
@@ -95,6 +96,7 @@ def test_files_are_summed_up_by_what_a_broker_does_with_them(spark: SparkSession
             ("c", 1, "/d", 1, "the folder is marked -delete"),
             ("c", 1, "/e", 1, "left over from a compaction"),
             ("c", 1, "/f", 1, "no name of a segment"),
+            ("c", 1, "/t-0", None, f"{kinds.NO_SEGMENT}, but it had records"),
         ],
         "cluster string, broker_id int, path string, size_bytes long, reason string",
     )
@@ -105,6 +107,7 @@ def test_files_are_summed_up_by_what_a_broker_does_with_them(spark: SparkSession
         "refused_name": (True, 2, "/a"),
         "marked_folder": (False, 1, "/d"),
         "leftover_file": (False, 1, "/e"),
+        "lost_log": (True, 1, "/t-0"),
     }
     assert {row["code"]: row["bytes"] for row in found.collect()}["refused_name"] == 12
 

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import lies_below
+from kafka_segments.engine.tables.catalog import UNRECOGNIZED_FILES
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.verbs.scan.decide.entries import scanned_segments, with_gone
 from kafka_segments.verbs.scan.decide.folding import (
@@ -29,6 +30,7 @@ from kafka_segments.verbs.scan.decide.plan import (
 from kafka_segments.verbs.scan.decide.plan import (
     KNOWN as KNOWN_ROWS,
 )
+from kafka_segments.verbs.scan.decide.rows import changes_since
 from support.spark.rows_of import frame, rows_of
 
 FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"
@@ -324,6 +326,28 @@ def test_what_is_gone_is_what_was_looked_for_and_not_found(spark: SparkSession) 
         (False, now)
     }
     assert rows[0].asDict().keys() == set(known.columns)
+
+
+def test_rows_of_other_files_go_with_their_files_and_stay_where_nobody_looked(
+    spark: SparkSession,
+) -> None:
+    def files(*paths: str, reason: str = "odd") -> DataFrame:
+        rows = [("c", 1, path, 5, reason, "run") for path in paths]
+        schema = "cluster string, broker_id int, path string, size_bytes long, reason string"
+        return rows_of(spark, rows, f"{schema}, run_id string")
+
+    before = files("/d/t-0/stays", "/d/t-0/gone", "/d/t-0/other", "/d/t-1/unseen")
+    found = files("/d/t-0/stays", "/d/t-0/new").withColumn("run_id", F.lit("later"))
+    found = found.unionByName(files("/d/t-0/other", reason="other"))
+    unseen = rows_of(spark, [("/d", "t-1", "")], "source string, relative_path string, name string")
+
+    rows = found.transform(changes_since(UNRECOGNIZED_FILES, before, unseen)).collect()
+
+    assert {(row["path"], row["is_gone"]) for row in rows} == {
+        ("/d/t-0/new", False),
+        ("/d/t-0/other", False),
+        ("/d/t-0/gone", True),
+    }
 
 
 def test_a_load_begins_with_the_segments_of_a_log_that_it_splits(spark: SparkSession) -> None:

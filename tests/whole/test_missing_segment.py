@@ -121,3 +121,4 @@ def test_a_log_that_lost_all_its_segments_is_told_by_all_that_ask_for_it(
     log.write_bytes(v2_batch(0, [(1000, b"k", b"v")] * 7))
     assert _run("build", "--source", log_dir, *tables)[0] == 0
     assert "lacks its end" not in _run("retention", *tables)[1]
+    assert _run("sql", *tables, "SELECT path FROM unrecognized_files")[2] == []

@@ -214,10 +214,10 @@ class Warehouse:
         """
         self._tables.merge(table, rows, only_in=only_in, deleted=deleted)
 
-    def merge_if_any(self, table: Table, rows: DataFrame) -> None:
+    def merge_if_any(self, table: Table, rows: DataFrame, *, deleted: str | None = None) -> None:
         """Merge rows of which there may be none, as ``merge`` does."""
         if self._tables.may_have(rows):
-            self.merge(table, rows)
+            self.merge(table, rows, deleted=deleted)
 
     def file_totals(self, table: Table) -> tuple[int, int]:
         """Return the number of files of a table, and their bytes."""

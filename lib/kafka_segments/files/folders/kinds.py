@@ -9,3 +9,5 @@ HARMLESS = (LEFT_OVER, PASSED_OVER)
 """Those of them that are no findings: a broker resolves them at its start, or passes them over."""
 UNSEEN = (NOT_FOLLOWED, UNLISTED)
 """Nobody looked at these places or below them: what is known there has not vanished."""
+NO_SEGMENT = "no segment lies in it"
+"""How the reason of an unrecognized folder begins whose log lost all its segments."""

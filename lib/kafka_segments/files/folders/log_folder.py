@@ -5,7 +5,14 @@ from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from kafka_segments.files.folders.finished_swaps import NO_SWAPS, finished_swaps
-from kafka_segments.files.folders.kinds import LEFT_OVER, LOG, PASSED_OVER, SEGMENT, UNRECOGNIZED
+from kafka_segments.files.folders.kinds import (
+    LEFT_OVER,
+    LOG,
+    NO_SEGMENT,
+    PASSED_OVER,
+    SEGMENT,
+    UNRECOGNIZED,
+)
 from kafka_segments.files.folders.listing_rows import (
     BrokerFiles,
     Listed,
@@ -131,7 +138,7 @@ def _lost(folder: LogFolder) -> Iterator[Listed]:
     noted = noted_high_watermark(above, partition.topic, partition.partition)
     if noted:
         reason = (
-            f"no segment lies in it, but {checkpoints.HIGH_WATERMARK} notes the high watermark"
+            f"{NO_SEGMENT}, but {checkpoints.HIGH_WATERMARK} notes the high watermark"
             f" {noted} of the log: its segments are missing; put them back from a backup or"
             " another replica"
         )

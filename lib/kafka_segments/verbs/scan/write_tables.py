@@ -81,7 +81,10 @@ class BuildTables:
                 futures.append(pool.submit(self._write_entries, table, entries, withheld, where))
             if self._options.recovery.digest_bits:
                 futures.append(pool.submit(self._write_ranges, scanned))
-        if self._options.makes_anew or self._work.listed_count(*kinds.NOT_TAKEN):
+        is_any = self._work.listed_count(*kinds.NOT_TAKEN) or self._warehouse.version(
+            UNRECOGNIZED_FILES
+        )
+        if self._options.makes_anew or is_any:
             futures.append(pool.submit(self._write_unrecognized))
         _wait_for(futures)
         self._write_segments(scanned, folded)
@@ -190,10 +193,14 @@ class BuildTables:
         found = self._work.listed.where(F.col("kind").isin(*kinds.NOT_TAKEN)).transform(
             rows.to_unrecognized(run_id=self._run_id)
         )
+        where = self._scope(UNRECOGNIZED_FILES)
         if self._is_made_anew:
-            self._warehouse.fill(UNRECOGNIZED_FILES, found, where=self._scope(UNRECOGNIZED_FILES))
-        else:
-            self._warehouse.merge(UNRECOGNIZED_FILES, found)
+            self._warehouse.fill(UNRECOGNIZED_FILES, found, where=where)
+            return
+        before = self._warehouse.read(UNRECOGNIZED_FILES).where(where)
+        unseen = self._work.listed.where(F.col("kind").isin(*kinds.UNSEEN))
+        changed = found.transform(rows.changes_since(UNRECOGNIZED_FILES, before, unseen))
+        self._warehouse.merge_if_any(UNRECOGNIZED_FILES, changed, deleted=decide_entries.IS_GONE)
 
     @property
     def _is_made_anew(self) -> bool:

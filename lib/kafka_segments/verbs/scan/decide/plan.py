@@ -144,19 +144,28 @@ def gone(found: DataFrame, unseen: DataFrame) -> Transform:
         the kinds ``UNSEEN``.
     Gives: ``SEGMENT_KEYS``.
     """
-    hidden = unseen.select(F.concat(file_path(), F.lit("/")).alias("_unseen"))
-    is_hidden = F.concat("path", F.lit("/")).startswith(F.col("_unseen"))
 
     def transform(known: DataFrame) -> DataFrame:
         return (
             known.where(F.col("vanished_at").isNull())
             .select(*SEGMENT_KEYS, "path")
             .join(found.select(*SEGMENT_KEYS), list(SEGMENT_KEYS), how="left_anti")
-            .join(F.broadcast(hidden), is_hidden, how="left_anti")
+            .transform(not_below(unseen))
             .select(*SEGMENT_KEYS)
         )
 
     return transform
+
+
+def not_below(unseen: DataFrame) -> Transform:
+    """Leave out what lies where nobody looked.
+
+    Needs: path; ``unseen``: rows of a listing, of the kinds ``UNSEEN``.
+    Gives: the same.
+    """
+    hidden = unseen.select(F.concat(file_path(), F.lit("/")).alias("_unseen"))
+    is_hidden = F.concat("path", F.lit("/")).startswith(F.col("_unseen"))
+    return lambda rows: rows.join(F.broadcast(hidden), is_hidden, how="left_anti")
 
 
 def vanished(keys: DataFrame, *, now: Column) -> Transform:

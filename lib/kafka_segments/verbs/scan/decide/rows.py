@@ -15,7 +15,8 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.files.folders import kinds
-from kafka_segments.verbs.scan.decide.plan import READ_AGAIN, last_modified_ms
+from kafka_segments.verbs.scan.decide.entries import IS_GONE
+from kafka_segments.verbs.scan.decide.plan import READ_AGAIN, last_modified_ms, not_below
 
 
 def _columns_of(table: Table, rows: DataFrame) -> DataFrame:
@@ -144,6 +145,28 @@ def kept_beside(table: Table, made: DataFrame, *, known: DataFrame) -> Transform
 
     def transform(before: DataFrame) -> DataFrame:
         return before.join(others, keys, how="left_semi").dropDuplicates([*table.keys])
+
+    return transform
+
+
+def changes_since(table: Table, before: DataFrame, unseen: DataFrame) -> Transform:
+    """Keep the rows that differ from all ``before``, and add those whose files are gone.
+
+    Those below a folder that could not be listed, or a link that was not followed, are not gone.
+
+    Needs: rows of the table, as ``before``, with path; ``unseen``: the listing's rows of such
+        folders and links.
+    Gives: the same, and ``is_gone`` (boolean).
+    """
+
+    def transform(found: DataFrame) -> DataFrame:
+        names = table.schema.fieldNames()
+        keys = list(table.keys)
+        gone = before.join(found.select(*keys), keys, how="left_anti").transform(not_below(unseen))
+        changed = found.transform(newly_found(table, before)).select(*names)
+        return changed.withColumn(IS_GONE, F.lit(False)).unionByName(
+            gone.select(*names).withColumn(IS_GONE, F.lit(True))
+        )
 
     return transform
 

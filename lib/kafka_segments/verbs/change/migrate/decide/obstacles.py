@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.files.folders import kinds
 from kafka_segments.verbs.change.migrate.decide import inventory
 
 COLUMNS = (*LOG_KEYS, "code", "count", "bytes", "example", "is_blocking", "obstacle", "action")
@@ -105,6 +106,12 @@ OBSTACLES = {
         "folders marked -delete or -stray: not served, -delete ones are removed at start",
         "rename back, or copy, what is still wanted, then remove them",
     ),
+    "lost_log": Obstacle(
+        True,
+        "a folder without a segment, of a log that had records by its log directory's"
+        " replication-offset-checkpoint: a broker begins it anew at offset 0",
+        "put its segments back from a backup or another replica",
+    ),
     "leftover_file": Obstacle(
         False,
         "left over from compaction, a split or a deletion: resolved at start",
@@ -201,6 +208,7 @@ def obstacles_of_files(files: DataFrame) -> DataFrame:
         F.when(reason.contains("would not start"), "refused_name")
         .when(reason.contains("the folder is marked"), "marked_folder")
         .when(reason.startswith("left over"), "leftover_file")
+        .when(reason.startswith(kinds.NO_SEGMENT), "lost_log")
     )
     return (
         files.withColumn("code", code)
