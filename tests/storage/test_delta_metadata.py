@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -77,14 +78,24 @@ def test_a_commit_of_another_writer_is_not_overwritten(table: str) -> None:
     assert pa.table(DeltaTable(table).to_pyarrow_table()).num_rows == 10
 
 
-def test_a_feature_of_deltas_that_is_not_known_is_named(table: str) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "named"),
+    [
+        (
+            {"minWriterVersion": 7, "writerFeatures": ["appendOnly", "icebergCompatV2"]},
+            "icebergCompatV2",
+        ),
+        ({"minWriterVersion": 5}, "writer version 5"),
+    ],
+)
+def test_what_is_asked_of_deltas_writers_and_is_not_known_is_named(
+    table: str, protocol: dict[str, Any], named: str
+) -> None:
     before = read_metadata(table)
     assert before is not None
-    newer = before._replace(
-        protocol={"minWriterVersion": 7, "writerFeatures": ["appendOnly", "icebergCompatV2"]}
-    )
+    newer = before._replace(protocol=protocol)
 
-    with pytest.raises(UsageError, match=r"cannot keep: Delta's icebergCompatV2\. Move it away"):
+    with pytest.raises(UsageError, match=rf"cannot keep: Delta's {named}\. Move it away"):
         change_metadata(table, newer, schema=before.schema, properties={})
 
     assert DeltaTable(table).version() == 3

@@ -125,7 +125,7 @@ def change_metadata(
 def _check_protocol(uri: str, table: TableMetadata) -> None:
     others, version = table.features - _KEPT_WITHOUT_ROWS, table.protocol["minWriterVersion"]
     if others or (not table.features and version > _LAST_WITHOUT_FEATURES):
-        named = ", ".join(sorted(others)) or version
+        named = ", ".join(sorted(others)) or f"writer version {version}"
         raise UsageError(
             f"{uri} must be brought up to date, and has what this version cannot keep: Delta's"
             f" {named}. Move it away and run `kafka-segments build --full`"
