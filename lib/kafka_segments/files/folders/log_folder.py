@@ -67,6 +67,7 @@ def list_log(
     ``finishes_swaps``: the segments are those of a start, which finishes ``.swap`` files first.
     """
     state = folder.partition.state
+    named_state = state.value  # an enum gives it by a call, one a segment otherwise
     gone = state in (FolderState.DELETE, FolderState.STRAY)
     are_plain = any(parse_segment_name(entry.name) is not None for entry in entries)
     parse_name = parse_segment_name if are_plain else parse_name_with_id
@@ -83,7 +84,7 @@ def list_log(
         elif reason is None and base_offset is None:
             kind, reason = _why_no_segment(entry.name, names)
         elif reason is None and gone:
-            reason = f"the folder is marked -{state.value}, a broker does not serve it"
+            reason = f"the folder is marked -{named_state}, a broker does not serve it"
             if state == FolderState.DELETE:  # -stray is for a person to decide
                 kind = LEFT_OVER
         if reason is not None:
@@ -105,7 +106,7 @@ def list_log(
             folder.log_dir,
             topic,
             partition,
-            state.value,
+            named_state,
             base_offset,
             entry.size_bytes,
             entry.mtime_ns,
@@ -122,7 +123,7 @@ def list_log(
         log_dir=folder.log_dir,
         topic=topic,
         partition=partition,
-        folder_state=state.value,
+        folder_state=named_state,
         topic_id=topic_id,
         leader_epochs=leader_epochs,
         reason=files.problems,
