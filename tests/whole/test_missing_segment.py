@@ -104,6 +104,10 @@ def test_a_log_that_lost_all_its_segments_is_told_by_all_that_ask_for_it(
         status, told, _ = _run(*verb, *tables, "--now-ms", 1_800_000_000_000)
         assert status == 1, verb
         assert f"1 log lacks its end. lost-0-0 in {log_dir}: {why}" in told, (verb, told)
+    page = tmp_path / "page.html"
+    status, told, _ = _run("report", *tables, "--out", page)
+    assert status == 1
+    assert all(f"lost-0-0 in {log_dir}: {why}" in text for text in (told, page.read_text()))
     asked = ["search", "--time", 1000, "--time", "latest", *tables]
     status, told, rows = _run(*asked)
     found = [(row["kafka_offset"], row["problem"]) for row in rows if row["topic"] == "lost-0"]

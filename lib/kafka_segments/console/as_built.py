@@ -11,9 +11,7 @@ from kafka_segments.console.prometheus import give_tables_age
 from kafka_segments.errors import KafkaSegmentsError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kafka_segments.engine.tables.as_built import AsBuilt
+    from pyspark.sql import Row, SparkSession
 
 
 def tell_as_built(
@@ -34,8 +32,8 @@ def tell_as_built(
     with _not_known_where_broken():
         found = read_as_built(Warehouse(spark, warehouse), topics, partition)
         _say_age(found.builds_ms, now_ms)
-        if found.cut_logs:
-            tell_not_known([_cut(found)])
+        if found.cut_examples:
+            tell_not_known([cut_logs_line(found.cut_examples)])
 
 
 def tell_age(spark: "SparkSession", warehouse: str, *, now_ms: int) -> None:
@@ -76,12 +74,14 @@ def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
     )
 
 
-def _cut(found: "AsBuilt") -> str:
-    logs = "1 log lacks its end" if found.cut_logs == 1 else f"{found.cut_logs} logs lack their end"
+def cut_logs_line(examples: "Sequence[Row]") -> str:
+    """Return in words which logs lack their end; ``examples``: rows of ``cut_logs``, some."""
+    count = examples[0]["logs"]
+    logs = "1 log lacks its end" if count == 1 else f"{count} logs lack their end"
     named = [
         f"{row['topic']}-{row['partition']} in {row['log_dir']}: {row['cut_short']}"
-        for row in found.cut_examples
+        for row in examples
     ]
-    if found.cut_logs > len(named):
+    if count > len(named):
         named.append("…")
     return f"{logs}. {'. '.join(named)}"

@@ -22,12 +22,10 @@ class AsBuilt(NamedTuple):
 
     Attributes:
         builds_ms: when the last build of each source began; none: no build is noted.
-        cut_logs: the number of logs that lack their end, see ``cut_short`` and ``lost_logs``.
-        cut_examples: the first of them: topic, partition, log directory, why.
+        cut_examples: the first logs that lack their end, see ``cut_logs``.
     """
 
     builds_ms: list[int]
-    cut_logs: int
     cut_examples: tuple[Row, ...]
 
 
@@ -49,22 +47,9 @@ def read_as_built(
         UsageError: the warehouse lacks a table.
         BrokenTableError: a table is not whole.
     """
-    is_asked = F.col("topic").isin(*topics) if topics else F.lit(True)
-    if partition is not None:
-        is_asked &= F.col("partition") == partition
-    of_segments = (*LOG_KEYS, "base_offset", "next_offset", "vanished_at")
-    segments = tables.read(SEGMENTS, of_segments).where(is_asked)
-    logs = tables.read(LOGS, (*LOG_KEYS, "high_watermark")).where(is_asked)
-    last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
-    ends = segments.where(F.col("vanished_at").isNull()).groupBy(*LOG_KEYS).agg(last)
-    cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())
-    lost = logs.transform(lost_logs(segments)).withColumnRenamed("lost", "cut_short")
-    lacking = cut.select(*_NAMED).unionByName(lost.select(*_NAMED))
-    counted = lacking.withColumn("logs", F.count("*").over(Window.partitionBy(F.lit(0))))
-    named = counted.orderBy(*_NAMED).limit(_MOST_NAMED)
+    named = cut_logs(tables, topics, partition)
     found = collect_together({"builds": last_builds(tables), "cut": named})
-    examples = tuple(found["cut"])
-    return AsBuilt(_built_ms(found["builds"]), examples[0]["logs"] if examples else 0, examples)
+    return AsBuilt(_built_ms(found["builds"]), tuple(found["cut"]))
 
 
 def read_builds_ms(tables: Warehouse) -> list[int]:
@@ -81,6 +66,30 @@ def _built_ms(builds: Iterable[Row]) -> list[int]:
     """Return when each source was built last, by itself or as a part of another source."""
     built = [(source, row["built_ms"]) for row in builds for source in row["sources"]]
     return [max(moment for other, moment in built if lies_in(source, other)) for source, _ in built]
+
+
+def cut_logs(
+    tables: Warehouse, topics: Sequence[str] = (), partition: int | None = None
+) -> DataFrame:
+    """Return the first logs that lack their end, see ``cut_short`` and ``lost_logs``.
+
+    ``topics``, ``partition``: see ``read_as_built``.
+
+    Gives: topic, partition, log_dir, cut_short (why), logs (how many there are of them).
+    """
+    is_asked = F.col("topic").isin(*topics) if topics else F.lit(True)
+    if partition is not None:
+        is_asked &= F.col("partition") == partition
+    of_segments = (*LOG_KEYS, "base_offset", "next_offset", "vanished_at")
+    segments = tables.read(SEGMENTS, of_segments).where(is_asked)
+    logs = tables.read(LOGS, (*LOG_KEYS, "high_watermark")).where(is_asked)
+    last = F.max(F.coalesce("next_offset", "base_offset")).alias("next_offset")
+    ends = segments.where(F.col("vanished_at").isNull()).groupBy(*LOG_KEYS).agg(last)
+    cut = ends.transform(with_cut_short(tables)).where(F.col("cut_short").isNotNull())
+    lost = logs.transform(lost_logs(segments)).withColumnRenamed("lost", "cut_short")
+    lacking = cut.select(*_NAMED).unionByName(lost.select(*_NAMED))
+    counted = lacking.withColumn("logs", F.count("*").over(Window.partitionBy(F.lit(0))))
+    return counted.orderBy(*_NAMED).limit(_MOST_NAMED)
 
 
 def with_cut_short(tables: Warehouse) -> Transform:

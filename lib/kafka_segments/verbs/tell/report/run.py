@@ -12,11 +12,13 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.console.not_known import tell_metadata_problems
+from kafka_segments.console.as_built import cut_logs_line
+from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.row_types import row_fields
+from kafka_segments.engine.tables.as_built import cut_logs
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
@@ -100,7 +102,8 @@ class ReportData:
 
     ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
-    segments: ``crashes`` leaves them out. ``metadata_problems`` says of each cluster what the
+    segments: ``crashes`` leaves them out. ``cut_logs`` says which logs lack their end.
+    ``metadata_problems`` says of each cluster what the
     history of its metadata lacks. ``directories`` is what verbs on directories printed to files.
     ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
     ``ages`` has bytes of the topics that are shown, by band of age.
@@ -126,6 +129,7 @@ class ReportData:
     copies: CopyFacts | None = None
     crashes: list[Crash] = field(default_factory=list)
     not_forecast: list[Row] = field(default_factory=list)
+    cut_logs: list[str] = field(default_factory=list)
     looked_at: int = 0
     metadata_problems: list[MetadataProblem] = field(default_factory=list)
     directories: list[DirectoryAnswer] = field(default_factory=list)
@@ -219,8 +223,11 @@ class _Report:
                 .limit(MOST_DIRS),
                 "run": self._last_build().agg(F.unix_millis(F.max("started_at"))),
                 **self._last_decided(),
+                **({"cut": cut_logs(self._warehouse)} if self._warehouse.version(LOGS) else {}),
             }
         )
+        cut = [cut_logs_line(found["cut"])] if found.get("cut") else []
+        tell_not_known(cut)
         bins = self._history_bins(found["written"][0][0])
         decided = next((_Decided(*row) for row in found.get("decided", []) if row[0]), None)
         of_decided = {} if decided is None else self._figures_of_decisions(decided)
@@ -258,6 +265,7 @@ class _Report:
             copies=gather_copies(self._warehouse, logs=self._limits.lanes, rows=self._limits.rows),
             crashes=crashes_of(found.get("crash_dirs", [])),
             not_forecast=found["looked_at"],
+            cut_logs=cut,
             looked_at=sum(row["count"] for row in found["looked_at"]),
             metadata_problems=tell_metadata_problems(self._warehouse.root),
             dirs=found["dirs"],
