@@ -188,6 +188,8 @@ def test_rows_that_somebody_adds_or_changes_by_our_keys_are_said_and_go(
     added = (f"{name}: rows were added by an append" for name in ("segments", "offset_index"))
     for said in (*statements, *added):
         assert f"table {said} in version " in built[0].err
+    elsewhere = f"DELETE FROM {segments} WHERE log_dir = '/nowhere'"  # whose disk nobody knows
+    assert spark.sql(elsewhere).collect()[0]["num_affected_rows"]
     assert _rows(spark, tables) == _rows(spark, tmp_path / "new")
     assert spark.sql(f"SELECT * FROM {known}").count() == len(list((tmp_path / "logs").glob("*-*")))
 

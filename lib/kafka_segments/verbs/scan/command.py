@@ -217,16 +217,12 @@ def _built(
     dry_run: bool,
     has_internals: bool,
 ) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.files.storage.read_again import marks_of, note_read_again  # noqa: PLC0415
     from kafka_segments.verbs.scan.report import print_build  # noqa: PLC0415
     from kafka_segments.verbs.scan.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.verbs.scan.run import run_build  # noqa: PLC0415
-    from kafka_segments.verbs.scan.scopes import remove_strays  # noqa: PLC0415
 
     with verb_session("build", warehouse=options.warehouse) as verb:
-        if marks and not dry_run:
-            remove_strays(Warehouse(verb.spark, options.warehouse), options.sources)
         done = run_build(
             verb.spark, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
         )
