@@ -353,6 +353,25 @@ def test_a_link_is_a_row_with_error_or_followed_when_asked(
     assert {tuple(row) for row in followed.distinct().collect()} == {(0, None), (1, None)}
 
 
+def test_what_stands_in_place_of_a_segment_is_a_row_with_error(
+    load: Load, broker: Path, tmp_path: Path
+) -> None:
+    log = sorted((broker / "logs" / "ct-none-0").glob("*.log"))[0]
+    logs, name = tmp_path / "logs", f"{0:020d}.log"
+    _write(logs, "t-0", 0, log.read_bytes())
+    (logs / "t-1" / name).mkdir(parents=True)
+    (logs / "t-1" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    (logs / "t-2").mkdir()
+    (logs / "replication-offset-checkpoint").write_text("0\n1\nt 2 7\n")
+
+    rows = load(logs, columns="path,topic,partition,error").where("error IS NOT NULL").collect()
+
+    assert {(row.path, row.topic, row.partition, row.error.partition(",")[0]) for row in rows} == {
+        (f"{logs}/t-1/{name}", "t", 1, "a folder inside a partition's folder"),
+        (f"{logs}/t-2", "t", 2, "no segment lies in it"),
+    }
+
+
 def test_a_source_that_is_not_there_is_an_error(load: Load, tmp_path: Path) -> None:
     with pytest.raises((AnalysisException, PythonException), match="cannot list"):
         load(tmp_path / "missing").count()

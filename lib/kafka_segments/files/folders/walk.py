@@ -58,7 +58,11 @@ class ListedSegment(NamedTuple):
 
 
 class UnlistedFolder(NamedTuple):
-    """A folder that could not be listed, or a link to a segment or folder that was not followed."""
+    """A folder that could not be listed, or a place whose records are not among those found.
+
+    That is a link to a segment or folder that was not followed, what lies in place of a segment of
+    a log that a broker serves, or the folder of such a log that lost all its segments.
+    """
 
     path: str
     topic: str | None
@@ -69,9 +73,8 @@ class UnlistedFolder(NamedTuple):
 class FoundSegments(NamedTuple):
     """What a walk found, sorted by folder and base offset.
 
-    ``left_out``: rows of what holds, or may hold, records, and is no segment that a broker serves:
-    files in marked folders, marked themselves, or named as copies, what lies in place of a segment,
-    and folders that lost all of theirs; each says why.
+    ``left_out``: rows of files that hold, or may hold, records that no broker serves: in marked
+    folders, or marked themselves; each says why.
     """
 
     segments: list[ListedSegment]
@@ -257,14 +260,25 @@ def _is_second_copy(row: Listed) -> bool:
 
 
 def _left_out(rows: list[Listed]) -> Iterator[Listed]:
-    """Yield the rows of what has records, or had, and is no segment of the logs found."""
+    """Yield the rows of files with records that no broker serves."""
     for row in rows:
         if row.kind == SEGMENT and _is_second_copy(row):
             yield row._replace(reason="the folder is marked -future, a copy of a log that is moved")
-        elif row.kind in (UNRECOGNIZED, LEFT_OVER):
-            is_segment = parse_segment_name(row.name) is not None
-            if is_segment or parse_other_form(row.name) is not None or not row.name:
-                yield row
+        elif _may_have_records(row) and not _is_missed(row):
+            yield row
+
+
+def _may_have_records(row: Listed) -> bool:
+    is_segment = parse_segment_name(row.name) is not None
+    is_named = is_segment or parse_other_form(row.name) is not None
+    return is_named and row.kind in (UNRECOGNIZED, LEFT_OVER)
+
+
+def _is_missed(row: Listed) -> bool:
+    """Tell whether a log that a broker serves may lack the records of what is no segment."""
+    folder = parse_partition_folder(join_uri(row.source, row.relative_path).rpartition("/")[2])
+    is_served = folder is not None and folder.state == FolderState.LIVE
+    return is_served and row.kind == UNRECOGNIZED and (not row.name or _may_have_records(row))
 
 
 def _segments(rows: list[Listed]) -> list[ListedSegment]:
@@ -288,7 +302,7 @@ def _segments(rows: list[Listed]) -> list[ListedSegment]:
 
 
 def _unseen(rows: list[Listed], sources: tuple[str, ...]) -> Iterator[UnlistedFolder]:
-    """Yield the folders that could not be listed, and the links to segments, logs or folders.
+    """Yield the folders that could not be listed, links, and what stands in place of segments.
 
     A link to a folder may stand in the place of a log directory, unless it leads into a source.
     """
@@ -304,6 +318,15 @@ def _unseen(rows: list[Listed], sources: tuple[str, ...]) -> Iterator[UnlistedFo
                 yield UnlistedFolder(path, folder.topic, folder.partition, reason)
             elif is_folder_outside(path, sources):
                 yield UnlistedFolder(path, None, None, reason)
+        elif _is_missed(row):
+            yield _missed(row)
+
+
+def _missed(row: Listed) -> UnlistedFolder:
+    folder = join_uri(row.source, row.relative_path)
+    log = parse_partition_folder(folder.rpartition("/")[2])
+    topic, partition = (log.topic, log.partition) if log else (None, None)
+    return UnlistedFolder(join_uri(folder, row.name), topic, partition, row.reason or "not read")
 
 
 def _unlisted(row: Listed) -> UnlistedFolder:

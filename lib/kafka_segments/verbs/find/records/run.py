@@ -11,13 +11,12 @@ from kafka_segments.console.grouping import alike, without_numbers
 from kafka_segments.console.local_folders import nearest_names
 from kafka_segments.engine.sources.missing import no_segments
 from kafka_segments.errors import FileChangedError, UnreadableObjectError, UsageError
-from kafka_segments.files.folders.kinds import UNRECOGNIZED
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.walk import ListedSegment, find_segments
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.files.storage.threads import map_ahead
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.names import FolderState, parse_partition_folder
+from kafka_segments.kafka.wire.names import parse_partition_folder
 from kafka_segments.verbs.find.records.decide import Query
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
@@ -85,10 +84,8 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
     unread = [f"{folder.path}: not read: {folder.reason}" for folder in found.unlisted]
     full = {segment.source for segment in found.segments}
     unread += [no_segments(source) for source in options.sources if source not in full]
-    left_out = found.left_out
-    if options.query.is_any:  # a consumer never sees what no broker serves
-        left_out = [row for row in left_out if _is_missed(row)]
-    unread += _left_out(left_out, options)
+    if not options.query.is_any:  # a consumer never sees what no broker serves
+        unread += _left_out(found.left_out, options)
     limits = read_limits(found.segments) if options.query.is_any else DEFAULTS
     unread += [] if limits.problem is None else [limits.problem]
     largest = LargestBatches(options.most_large, limits.of_topic, limits.default)
@@ -129,13 +126,6 @@ def _left_out(rows: Iterable[Listed], options: RecordsOptions) -> Iterator[str]:
         first, others = group[0], len(group) - 1
         path = join_uri(first.source, first.relative_path, first.name)
         yield f"{path}{f' and {others} more' if others else ''}: not read: {first.reason}"
-
-
-def _is_missed(row: Listed) -> bool:
-    """Tell whether a log that a broker serves may lack the records of what is left out."""
-    folder = parse_partition_folder(_folder_of(row).rpartition("/")[2])
-    is_served = folder is not None and folder.state == FolderState.LIVE
-    return is_served and row.kind == UNRECOGNIZED
 
 
 def _folder_of(row: Listed) -> str:
