@@ -104,6 +104,9 @@ def test_a_log_that_lost_all_its_segments_is_told_by_all_that_ask_for_it(
         status, told, _ = _run(*verb, *tables, "--now-ms", 1_800_000_000_000)
         assert status == 1, verb
         assert f"1 log lacks its end. lost-0-0 in {log_dir}: {why}" in told, (verb, told)
+    (found,) = [row for row in _run("audit", "--source", log_dir)[2] if row["kind"] == "gap"]
+    assert found["path"] == f"{log_dir}/lost-0-0/{0:020d}.log"
+    assert found["message"].endswith("notes its high watermark 7")
     page = tmp_path / "page.html"
     status, told, _ = _run("report", *tables, "--out", page)
     assert status == 1

@@ -29,19 +29,21 @@ from kafka_segments.verbs.judge.audit.decide.odd_files import (
     odd_log_file_consequence,
 )
 from kafka_segments.verbs.judge.audit.log_at_start import has_leader_epochs, read_log_at_start
+from kafka_segments.verbs.judge.audit.missing_segments import lost_log
 from kafka_segments.verbs.judge.audit.rows import AUDITED, LOG_COLUMNS, Row, audit_row, to_batches
 from kafka_segments.verbs.judge.audit.tasks import AuditScope
 from kafka_segments.verbs.judge.audit.tasks_uploads import lone_objects
 
 _DIGITS = 20
-_NOTED = ("is_clean", "recovery_point", "log_start_offset")
+_NOTED = ("is_clean", "recovery_point", "log_start_offset", "high_watermark")
 
 
 def audit_folders(scope: AuditScope) -> Transform:
     """Judge what lies in partitions' folders beside the segments' own files.
 
     Needs: cluster, broker_id, log_dir, topic, partition, source, relative_path, is_clean,
-        recovery_point, log_start_offset, reason (null, or why the folder could not be listed).
+        recovery_point, log_start_offset, high_watermark, reason (null, or why the folder could not
+        be listed).
     Gives: ``AUDITED``, one row for each file.
     """
 
@@ -74,6 +76,7 @@ def audit_folder(log: Row, scope: AuditScope) -> Iterator[Row]:
         yield _odd_row(log, name, file)
     gone = {name for name, file in odd.items() if file.kind == IndexKind.DANGLING_LINK}
     files = {entry.name: entry for entry in entries if not entry.is_folder}
+    yield from lost_log(log, files.keys() | odd.keys())
     for found in orphans((files.keys() | odd.keys()) - gone, scope.version):
         yield _file_row(log, found, files[found.name].size_bytes)
     read: dict[str, bytes] = {}

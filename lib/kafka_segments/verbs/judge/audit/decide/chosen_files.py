@@ -15,8 +15,8 @@ def choose_folders(listed: DataFrame) -> DataFrame:
     """Choose the folders of logs, and the links in their place that are not followed.
 
     Needs: rows of ``list_sources``.
-    Gives: the same, is_clean, recovery_point, log_start_offset (null: none is noted); reason says
-        why a folder is not looked into, null: it is.
+    Gives: the same, is_clean, recovery_point, log_start_offset, high_watermark (null: none is
+        noted); reason says why a folder is not looked into, null: it is.
     """
     is_link = F.col("kind") == kinds.NOT_FOLLOWED
     path = F.concat_ws("/", F.nullif("relative_path", F.lit("")), "name")
@@ -28,7 +28,8 @@ def choose_folders(listed: DataFrame) -> DataFrame:
             "reason": F.when(F.col("kind") != kinds.LOG, F.col("reason")),
         }
     )
-    return folders.transform(_with_noted(listed, "recovery_point", "log_start_offset"))
+    noted = ("recovery_point", "log_start_offset", "high_watermark")
+    return folders.transform(_with_noted(listed, *noted))
 
 
 def choose_segments(listed: DataFrame) -> DataFrame:
