@@ -20,6 +20,7 @@ ASKED = (
 """Verbs that read and write the tables in different ways."""
 SAID = {
     "widened types": "has features of Delta's that only Spark reads: what histories of",
+    "optimized, vacuumed": ": rows may have been taken back by UPDATE in version ",
     "appends alone": " takes appends alone (delta.appendOnly), and this run replaces rows",
 }
 """What a verb says of an alteration, in place of its answer or beside it."""

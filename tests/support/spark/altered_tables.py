@@ -52,8 +52,11 @@ def _add_constraint(spark: SparkSession, table: str) -> None:
 
 
 def _partition(spark: SparkSession, table: str) -> None:
+    measured = "delta.dataSkippingStatsColumns"  # no partition may be by one of these columns
+    spark.sql(f"ALTER TABLE delta.`{table}` UNSET TBLPROPERTIES IF EXISTS ('{measured}')")
     rows = spark.read.format("delta").load(table).localCheckpoint()
-    by = next((name for name in ("topic", "cluster", "plan_id") if name in rows.columns), "run_id")
+    # An empty text, as a cluster's may be, is null as a partition's value: another row.
+    by = next((name for name in ("topic", "plan_id", "run_id") if name in rows.columns), "cluster")
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.partitionBy(by if by in rows.columns else rows.columns[0]).save(table)
 
