@@ -67,14 +67,20 @@ def _append_with(spark: SparkSession, table: Path, **values: object) -> None:
     rows.withColumns(others).write.format("delta").mode("append").save(str(table))
 
 
+def _grown_and_built(folder: Path) -> tuple[GrowingLogs, Path]:
+    """Return logs that grew for a while, and the tables that a build made of them."""
+    logs, tables = GrowingLogs(folder / "logs", random.Random(5)), folder / "wh"
+    for _ in range(12):
+        logs.grow()
+    _build(folder / "logs", tables)
+    return logs, tables
+
+
 @pytest.mark.long
 def test_entries_that_somebody_restored_to_an_older_version_are_made_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
-    for _ in range(12):
-        logs.grow()
-    _build(tmp_path / "logs", tables)
+    logs, tables = _grown_and_built(tmp_path)
     for _ in range(6):
         logs.grow()
     _build(tmp_path / "logs", tables)
@@ -123,10 +129,7 @@ def test_what_somebody_takes_back_while_a_build_runs_is_said_by_it_and_made_agai
 def test_what_somebody_takes_back_between_two_builds_at_once_is_said_by_both(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
-    for _ in range(12):
-        logs.grow()
-    _build(tmp_path / "logs", tables)
+    logs, tables = _grown_and_built(tmp_path)
     for _ in range(6):
         logs.grow()
     write, find_missing = BuildTables.write, run.find_missing
@@ -159,10 +162,7 @@ def test_what_somebody_takes_back_between_two_builds_at_once_is_said_by_both(
 def test_rows_that_somebody_adds_or_changes_by_our_keys_are_said_and_go(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
-    for _ in range(12):
-        logs.grow()
-    _build(tmp_path / "logs", tables)
+    logs, tables = _grown_and_built(tmp_path)
     segments, known = (f"delta.`{tables / name}`" for name in ("segments", "logs"))
     keys = ("cluster", "broker_id", "log_dir", "topic", "partition")
     on = " AND ".join(f"t.{key} = s.{key}" for key in keys)
@@ -215,10 +215,7 @@ def test_entries_that_a_killed_build_left_of_a_new_segment_go_where_it_becomes_a
 def test_a_validation_waits_for_a_build_that_has_written_entries_and_not_yet_their_segments(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    logs, tables = GrowingLogs(tmp_path / "logs", random.Random(5)), tmp_path / "wh"
-    for _ in range(12):
-        logs.grow()
-    _build(tmp_path / "logs", tables)
+    logs, tables = _grown_and_built(tmp_path)
     for _ in range(12):
         logs.grow()
     _kill_before_segments(tmp_path / "logs", tables, monkeypatch)

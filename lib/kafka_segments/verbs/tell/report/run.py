@@ -103,8 +103,8 @@ class ReportData:
     ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
     segments: ``crashes`` leaves them out. ``cut_logs`` says which logs lack their end.
-    ``metadata_problems`` says of each cluster what the
-    history of its metadata lacks. ``directories`` is what verbs on directories printed to files.
+    ``metadata_problems`` says of each cluster what the history of its metadata lacks.
+    ``directories`` is what verbs on directories printed to files.
     ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
     ``ages`` has bytes of the topics that are shown, by band of age.
     """
