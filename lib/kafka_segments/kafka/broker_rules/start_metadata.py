@@ -26,7 +26,8 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
         return
     yield from _metadata_files(own)
     found = f"it starts at offset {metadata.start}, "
-    if metadata.start > 0 and metadata.newest is None:
+    has_no_state = metadata.start > 0 and metadata.newest is None
+    if has_no_state:
         yield _of_metadata(
             "metadata-no-checkpoint",
             own,
@@ -60,8 +61,9 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
             records=None,
             size_bytes=None,
         )
-    if metadata.facts is None and metadata.unknown is not None and metadata.bad_checkpoint is None:
-        yield _of_metadata("unreadable", own, "", metadata.unknown, "", Effect.NOT_KNOWN)
+    is_told = has_no_state or metadata.bad_checkpoint is not None
+    if metadata.facts is None and metadata.unknown is not None and not is_told:
+        yield _of_metadata("metadata-state", own, "", metadata.unknown, "", Effect.NOT_KNOWN)
 
 
 def _metadata_files(own: StartDir) -> Iterator[StartFinding]:

@@ -108,6 +108,15 @@ NODE_RULES: dict[str, StartRule] = {
         "put the .checkpoint back from another controller; where the .log still has all records"
         " from offset 0 on, move the .checkpoint away",
     ),
+    "metadata-state": StartRule(
+        "__cluster_metadata-0",
+        "a part of what was written is missing or damaged, or of a newer release",
+        Effect.NOT_KNOWN,
+        "",
+        "MetadataLoader",
+        "put missing or damaged files back from another controller; run this as the broker's user,"
+        " with a kafka-segments that knows the broker's release",
+    ),
     "metadata-id": StartRule(
         names.PARTITION_METADATA,
         "of the metadata log, with another id",

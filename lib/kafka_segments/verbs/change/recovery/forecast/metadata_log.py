@@ -12,6 +12,7 @@ from kafka_segments.kafka.broker_rules.metadata_facts import (
     begins_anew,
     checkpoint_id,
 )
+from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER
 from kafka_segments.kafka.messages.json_form import json_form
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire import batches as wire
@@ -96,36 +97,74 @@ def read_metadata_log(folder: Place, sizes: Mapping[str, int]) -> MetadataLog:
     start = bases[0] if bases else 0
     kept = [one for one in ids if one.offset >= start]
     newest = max(kept, default=None)
-    log, end = _log_of(folder, bases)
+    log, end, damage = _log_of(folder, bases)
+    is_anew = begins_anew(newest, end=end)
     read = MetadataLog(
-        None, newest=newest, start=start, end=end, checkpoints=tuple(sorted(ids.values()))
+        None,
+        newest=newest,
+        is_anew=is_anew,
+        start=start,
+        end=end,
+        checkpoints=tuple(sorted(ids.values())),
     )
-    image = _Image()
+    image, unknown = _Image(), None
     if newest is not None:
         checkpoint = read_kraft_file(folder.child(ids[newest]))
         if checkpoint.problem is not None and not checkpoint.is_torn:
             problem = checkpoint.problem
-            return read._replace(unknown=problem, bad_checkpoint=problem)
+            return read._replace(unknown=problem, bad_checkpoint=problem, is_anew=False)
+        unknown = _lacks_end(ids[newest], checkpoint)
         image.replay(checkpoint.records, has_times=False)
-    is_anew = begins_anew(newest, end=end)
+    elif start > 0:
+        unknown = f"the log begins at offset {start}, and no .checkpoint has what was before"
     if not is_anew:
-        floor = 0 if newest is None else newest.offset
-        image.replay([record for record in log if record.offset >= floor])
-    facts = None if image.unknown else image.facts()
-    return read._replace(facts=facts, unknown=image.unknown, is_anew=is_anew)
+        floor = start if newest is None else newest.offset
+        behind = [record for record in log if record.offset >= floor]
+        image.replay(behind)
+        unknown = unknown or _gap(behind, floor)
+    unknown = unknown or damage or image.unknown
+    return read._replace(facts=None if unknown else image.facts(), unknown=unknown)
 
 
-def _log_of(folder: Place, bases: list[int]) -> tuple[list[KraftRecord], CheckpointId]:
-    """Return a log's records and its end; recovery, which each start makes, cuts a bad end."""
+def _lacks_end(name: str, checkpoint: KraftFile) -> str | None:
+    """Return why a checkpoint is not whole; None: it is, its last record is its footer.
+
+    A start takes what is there of it. Source: RecordsSnapshotWriter.freeze.
+    """
+    last = checkpoint.records[-1] if checkpoint.records else None
+    if last is not None and last.is_control:
+        found = decode_internal(METADATA_TOPIC, last.key, last.value, is_control=True)
+        if found.kind == SNAPSHOT_FOOTER.name:
+            return None
+    return f"{name} is not whole: {checkpoint.problem or 'its last record is no footer'}"
+
+
+def _gap(records: list[KraftRecord], first: int) -> str | None:
+    """Return which offsets are missing from the first one on; None: none, none is compacted."""
+    for expected, record in enumerate(records, first):
+        if record.offset != expected:
+            return f"offsets {expected} to {record.offset - 1} are missing in the log"
+    return None
+
+
+def _log_of(folder: Place, bases: list[int]) -> tuple[list[KraftRecord], CheckpointId, str | None]:
+    """Return a log's records, its end, and why it had more; None: it had not.
+
+    Recovery, which each start makes, cuts a bad end. A last batch that is not whole was being
+    written. What follows other damage was there, and a quorum may still have it.
+    """
     records: list[KraftRecord] = []
     end, epoch = bases[0] if bases else 0, 0
     for base in bases:
-        found = read_kraft_file(folder.child(f"{base:020d}{LOG_SUFFIX}"))
+        name = f"{base:020d}{LOG_SUFFIX}"
+        found = read_kraft_file(folder.child(name))
         records += found.records
         end, epoch = max(found.next_offset, base), max(epoch, found.epoch)
         if found.problem is not None:
-            break
-    return records, CheckpointId(end, epoch)
+            is_being_written = found.is_torn and base == bases[-1]
+            damage = None if is_being_written else f"{name}: {found.problem}"
+            return records, CheckpointId(end, epoch), damage
+    return records, CheckpointId(end, epoch), None
 
 
 class _Image:
