@@ -1,6 +1,7 @@
 """``cleaner``: where a node's compacted logs stand, as it is typed and read."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,41 @@ def test_a_checkpoint_that_bounds_the_cleaner_is_told_where_it_is_spoilt(
     assert (row["stand"], row["dirty_ratio"]) == ("not known", None)
     assert f"{name} cannot be read" in row["why"]
     assert _cleaner(node).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["replication-offset-checkpoint", "log-start-offset-checkpoint", CHECKPOINT]
+)
+def test_a_pipe_in_place_of_a_checkpoint_is_no_missing_one(node: Path, name: str) -> None:
+    (node / "a" / name).unlink()
+    os.mkfifo(node / "a" / name)
+
+    done, row = _cleaner(node), _rows(node)["__consumer_offsets-0"]
+
+    assert done.exit_code == 1
+    assert (row["stand"], row["dirty_ratio"]) == ("not known", None)
+    assert f"{name} cannot be read: a pipe" in row["why"]
+
+
+def test_without_an_entry_of_it_the_high_watermark_of_a_log_is_not_known(node: Path) -> None:
+    (node / "a" / "replication-offset-checkpoint").write_text("0\n0\n")
+
+    done, rows = _cleaner(node), _rows(node)
+
+    assert done.exit_code == 1
+    assert rows["__consumer_offsets-0"]["stand"] == "not known"
+    assert rows["__consumer_offsets-0"]["why"] == "replication-offset-checkpoint has no entry of it"
+    assert rows["__consumer_offsets-1"]["stand"] == "only the active segment is dirty"
+
+
+def test_of_a_node_without_an_id_its_own_settings_are_not_known(node: Path) -> None:
+    for folder in ("a", "b"):
+        (node / folder / "meta.properties").write_text("version=1\n")
+
+    done = _cleaner(node)
+
+    assert done.exit_code == 1
+    assert "which settings of one broker alone hold: no node id is in " in done.output
 
 
 def test_a_cleaner_that_is_off_is_told(node: Path, tmp_path: Path) -> None:

@@ -294,6 +294,59 @@ def test_a_link_in_the_place_of_a_segment_is_not_known_and_no_missing_one(
     assert f"{log.name}: a link out of the source, to {tmp_path / log.name}" in row["not_known"][0]
 
 
+@pytest.mark.parametrize(
+    "name", ["leader-epoch-checkpoint", "partition.metadata", "00000000000000000000.log"]
+)
+def test_a_pipe_in_the_place_of_a_file_of_a_log_is_not_known(node: Path, name: str) -> None:
+    file = _in_b(node) / name
+    file.unlink()
+    os.mkfifo(file)
+
+    row = _row(node, "b")
+
+    assert (row["status"], row["starts"], row["drops"]) == (1, None, [])
+    assert f"{name}: a pipe, a socket or a device, no file" in row["not_known"][0]
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_a_link_in_the_place_of_what_is_kept_of_a_log_is_not_known_and_no_missing_one(
+    node: Path, tmp_path: Path, name: str
+) -> None:
+    file = _in_b(node) / name
+    file.rename(tmp_path / name)
+    file.symlink_to(tmp_path / name)
+
+    row = _row(node, "b")
+
+    assert (row["status"], row["starts"], row["drops"]) == (1, None, [])
+    assert f"{name}: a link out of the source, to {tmp_path / name}" in row["not_known"][0]
+
+
+@pytest.mark.parametrize("name", ["quorum-state", "partition.metadata", "leader-epoch-checkpoint"])
+def test_a_pipe_in_the_place_of_a_file_of_the_metadata_log_is_not_known(
+    node: Path, name: str
+) -> None:
+    file = node / "a" / "__cluster_metadata-0" / name
+    file.unlink()
+    os.mkfifo(file)
+
+    row = _row(node)
+
+    assert (row["status"], row["starts"], row["start_problem"]) == (1, None, None)
+    assert f"{name}: a pipe, a socket or a device, no file" in row["not_known"][0]
+
+
+def test_a_pipe_in_the_place_of_meta_properties_is_no_missing_one(node: Path) -> None:
+    file = node / "b" / "meta.properties"
+    file.unlink()
+    os.mkfifo(file)
+
+    row = _row(node, "b")
+
+    assert (row["status"], row["starts"], row["start_problem"]) == (1, None, None)
+    assert "meta.properties: a pipe, a socket or a device, no file" in row["not_known"][0]
+
+
 def test_a_segment_named_above_the_greatest_offset_ends_the_broker(node: Path) -> None:
     (_in_b(node) / f"{'9' * 20}.log").touch()
 

@@ -144,6 +144,18 @@ def test_a_file_that_may_not_be_read_is_the_logs_reason(tree, monkeypatch):
     assert "run this by `sudo -u " in log.reason
 
 
+def test_a_pipe_in_place_of_a_checkpoint_is_the_reason_and_no_missing_file(tree):
+    source = tree({f"t-0/{segment(0)}": b"", checkpoints.CLEAN_SHUTDOWN: ""})
+    os.mkfifo(f"{source}/t-0/leader-epoch-checkpoint")
+    os.mkfifo(f"{source}/{checkpoints.HIGH_WATERMARK}")
+
+    (log,), (log_dir,) = rows_of(kinds.LOG, source, "t-0"), rows_of(kinds.LOG_DIR, source)
+
+    assert log.reason == "leader-epoch-checkpoint: a pipe, a socket or a device, no file"
+    assert log_dir.reason == f"{checkpoints.HIGH_WATERMARK}: a pipe, a socket or a device, no file"
+    assert log_dir.meta["was_clean_shutdown"]
+
+
 def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):
     source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
     monkeypatch.setattr(listing, "MOST_TEXT_BYTES", 3)
@@ -594,7 +606,10 @@ def test_a_segment_or_a_log_that_is_a_link_is_read_only_when_asked(tree, tmp_pat
     ]
     assert [row.size_bytes for row in rows_of(kinds.NOT_FOLLOWED, source, "t-0")] == [0]
     (log,) = rows_of(kinds.LOG, source, "t-2")
-    assert (log.leader_epochs, log.reason) == (None, None)
+    assert (log.leader_epochs, log.reason) == (
+        None,
+        f"leader-epoch-checkpoint: {reason.format(secret)}",
+    )
     assert [(file.partition, file.size_bytes) for file in followed.segments] == [
         *((0, 1), (0, 10), (1, 2))
     ]

@@ -4,6 +4,7 @@ Nothing is left out in silence: a file that is no segment gets a row that says w
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_segments.errors import CorruptTextError
@@ -73,21 +74,29 @@ def why_strange(entry: FileEntry) -> str | None:
     return None
 
 
+def leads_nowhere(entry: FileEntry) -> bool:
+    """Tell whether an entry is a link to what is not there: to a broker there is no such file."""
+    return entry.link is not None and not Path(entry.link).exists()
+
+
 class BrokerFiles:
     """The small text files that a broker keeps in a folder."""
 
     def __init__(self, folder: Place, entries: list[FileEntry]) -> None:
         self._folder = folder
-        self._present = {entry.name for entry in entries if entry.oddity is None}
+        self._present = {entry.name: entry for entry in entries}
         self._problems: list[str] = []
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether the folder has such a file."""
-        return name in self._present
+        """Tell whether a broker finds such a file in the folder, whatever it is."""
+        return name in self._present and not leads_nowhere(self._present[name])
 
     def parse(self, name: str, parse: Callable[[str], _T], *, encoding: str = "utf-8") -> _T | None:
         """Parse a file; None if it does not exist or cannot be parsed (``problems`` says why)."""
         if name not in self._present:
+            return None
+        if self._present[name].oddity is not None:
+            self._problems.append(f"{name}: {self._present[name].oddity}")
             return None
         try:
             data = read_whole(self._folder.child(name), most_bytes=MOST_TEXT_BYTES)

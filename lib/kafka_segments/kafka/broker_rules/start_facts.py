@@ -16,11 +16,20 @@ class Bad(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A small file: whether it is there, what it says, or why it cannot be read."""
+    """A small file: whether it is there, what it says, or why it cannot be read.
+
+    ``unread``: why nobody looked at it, as a pipe or a link that was not followed is in its place.
+    """
 
     is_there: bool = False
     value: Any = None
     bad: Bad | None = None
+    unread: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Return why it is not known what it says; None: it is known, or there is no such file."""
+        return self.unread if self.bad is None else self.bad.reason
 
 
 ABSENT = Parsed()
@@ -109,7 +118,7 @@ class StartLog:
         unreadable: Why the folder or a file cannot be read by us.
         damages: What recovery finds in the segments that were looked at.
         folders: Names of folders in it.
-        link: A link in the place of one of its files that was not followed, and where it leads.
+        unread: Links that were not followed, and pipes, in the place of its files: name and why.
         has_producers: Batches have producer ids; None: not known. Asked where no snapshot is left.
     """
 
@@ -132,7 +141,7 @@ class StartLog:
     unreadable: str | None = None
     damages: tuple[FoundDamage, ...] = ()
     folders: tuple[str, ...] = ()
-    link: tuple[str, str] | None = None
+    unread: tuple[tuple[str, str], ...] = ()
     has_producers: bool | None = None
 
     @property

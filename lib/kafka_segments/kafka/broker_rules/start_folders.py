@@ -119,7 +119,7 @@ def _stray(node: Node, one: StartDir, log: StartLog) -> StartFinding | None:
             return None  # copied logs, or a broker without topic ids, for all that is known
         found = "there is no partition.metadata"
         return whole(one, log, "no-topic-id", Effect.STRAY, found, PARTITION_METADATA)
-    if metadata is None or node.node_id is None:
+    if metadata is None or node.node_id is None or log.topic_id.unread is not None:
         return None
     topic_id = log.topic_id.value
     name = metadata.topics.get(topic_id)

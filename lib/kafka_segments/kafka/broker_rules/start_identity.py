@@ -46,7 +46,7 @@ def decide_metas(node: Node) -> Iterator[StartFinding]:
 
 def _refused_metas(node: Node) -> Iterator[tuple[str, Bad]]:
     for one in node.facts.dirs:
-        if not one.meta.is_there:
+        if not one.meta.is_there or one.meta.unread is not None:
             continue
         found = one.meta.bad or check_meta(one.meta.value)
         if isinstance(found, Bad):

@@ -36,8 +36,8 @@ class FilesOfLog(LoadedLog):
         if log.unreadable is not None:
             yield self._finding("unreadable", Effect.NOT_KNOWN, "", log.unreadable, known=False)
             return
-        if log.link is not None:
-            yield self._finding("not-read", Effect.NOT_KNOWN, *log.link, known=False)
+        for name, why in log.unread:
+            yield self._finding("not-read", Effect.NOT_KNOWN, name, why, known=False)
         yield from self._thrown("epochs", LEADER_EPOCHS, log.epochs)
         for name in odd_names(log.files):
             yield self._finding(

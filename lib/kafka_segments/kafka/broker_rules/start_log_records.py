@@ -28,6 +28,7 @@ from kafka_segments.kafka.wire.names import (
     TXN_INDEX_SUFFIX,
     FolderState,
     file_name,
+    is_of_segment,
 )
 
 
@@ -36,7 +37,8 @@ class RecordsOfLog(LoadedLog):
 
     def of_records(self) -> Iterator[StartFinding]:
         """Yield what goes, stays unseen or comes back in a log that loads."""
-        if self._log.unreadable is not None or self._log.link is not None:
+        is_partial = any(is_of_segment(name) for name, _ in self._log.unread)
+        if self._log.unreadable is not None or is_partial:
             return
         yield from self._swaps()
         yield from self._cuts()

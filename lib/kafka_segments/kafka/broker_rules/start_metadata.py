@@ -11,7 +11,7 @@ from kafka_segments.kafka.broker_rules.start_facts import Bad, StartDir
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 from kafka_segments.kafka.broker_rules.start_state import Node, of_dir, whole
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
+from kafka_segments.kafka.wire.names import METADATA_TOPIC, QUORUM_STATE, FolderState
 
 METADATA_FOLDER = f"{METADATA_TOPIC}-0"
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -67,6 +67,14 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
 
 
 def _metadata_files(own: StartDir) -> Iterator[StartFinding]:
+    of_log = {
+        LEADER_EPOCHS: own.metadata_epochs,
+        PARTITION_METADATA: own.metadata_id,
+        QUORUM_STATE: own.quorum_state,
+    }
+    for name, parsed in of_log.items():
+        if parsed.unread is not None:
+            yield _of_metadata("not-read", own, name, parsed.unread, "", Effect.NOT_KNOWN)
     if own.metadata_epochs.bad is not None:
         bad = own.metadata_epochs.bad
         yield _of_metadata("epochs", own, LEADER_EPOCHS, bad.reason, bad.exception)
@@ -83,7 +91,7 @@ def _metadata_files(own: StartDir) -> Iterator[StartFinding]:
         yield _of_metadata("metadata-id", own, PARTITION_METADATA, found, exception)
     if own.quorum_state.bad is not None:
         bad = own.quorum_state.bad
-        yield _of_metadata("quorum-state", own, "quorum-state", bad.reason, bad.exception)
+        yield _of_metadata("quorum-state", own, QUORUM_STATE, bad.reason, bad.exception)
 
 
 def _without_metadata(node: Node) -> Iterator[StartFinding]:

@@ -80,6 +80,11 @@ def is_beside_segments(name: str) -> bool:
     return _BESIDE_SEGMENT.fullmatch(name) is not None
 
 
+def is_of_segment(name: str) -> bool:
+    """Tell whether a broker gives this name to a segment, what describes it, or a snapshot."""
+    return parse_segment_name(name) is not None or is_beside_segments(name)
+
+
 def file_name(base_offset: int, suffix: str) -> str:
     """Name a file of a segment, e.g. ``file_name(1000, ".index")``."""
     return f"{base_offset:020d}{suffix}"

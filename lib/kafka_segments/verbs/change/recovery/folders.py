@@ -13,7 +13,7 @@ from kafka_segments.errors import (
     UnreadableObjectError,
 )
 from kafka_segments.files.folders.foreign_names import foreign_files_below
-from kafka_segments.files.folders.listing_rows import MOST_LEVELS
+from kafka_segments.files.folders.listing_rows import MOST_LEVELS, leads_nowhere
 from kafka_segments.files.folders.log_dir_folder import (
     NotedOffsets,
     is_log_dir,
@@ -33,12 +33,13 @@ from kafka_segments.kafka.wire.checkpoints import BOOTSTRAP
 from kafka_segments.kafka.wire.names import (
     LOG_SUFFIX,
     METADATA_TOPIC,
+    OF_LOG,
     SWAP_SUFFIX,
     TXN_INDEX_SUFFIX,
     PartitionFolder,
     file_name,
-    is_beside_segments,
     is_of_partition,
+    is_of_segment,
     parse_partition_folder,
     parse_segment_name,
 )
@@ -305,16 +306,16 @@ def _log(
             if end.problem is not None
         },
         folders=tuple(entry.name for entry in entries if entry.is_folder),
-        link=next(_links(entries), None),
+        unread=tuple(_unread(entries)),
         end=None if folder.topic == METADATA_TOPIC else read_last_end(here, sizes),
     )
 
 
-def _links(entries: list[FileEntry]) -> Iterator[tuple[str, str]]:
-    """Yield links to files of segments that were not followed; dangling ones are no files."""
+def _unread(entries: list[FileEntry]) -> Iterator[tuple[str, str]]:
+    """Yield what is in the place of a log's files and is none; dangling links are no files."""
     for entry in entries:
-        is_of_segment = parse_segment_name(entry.name) is not None or is_beside_segments(entry.name)
-        if entry.oddity and entry.link and is_of_segment and Path(entry.link).exists():
+        is_of_log = is_of_segment(entry.name) or entry.name in OF_LOG
+        if entry.oddity and is_of_log and not leads_nowhere(entry):
             yield entry.name, entry.oddity
 
 

@@ -53,7 +53,7 @@ def read_log(
         folder: its folder's name.
         entries: what lies there.
         noted: what its log directory's checkpoints have of it: ``log_start_offset``,
-            ``high_watermark``, ``cleaner_offset``.
+            ``high_watermark`` (without one it counts as the end), ``cleaner_offset``.
         config: what of it is needed depends on its settings.
         rolls_before_ms: as if the active segment had been rolled if it began before a moment.
 

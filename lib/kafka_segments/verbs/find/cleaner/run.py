@@ -28,6 +28,7 @@ from kafka_segments.kafka.wire.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,
     LOG_START_OFFSET,
+    META_PROPERTIES,
 )
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, parse_partition_folder
 from kafka_segments.verbs.change.recovery.folders import find_log_dirs
@@ -173,6 +174,9 @@ def _node(
             metadata.unknown or "no metadata log, __cluster_metadata-0, is among the folders given"
         )
         not_known.append(f"topics' settings are not known: {why}; those of server.properties hold")
+    elif node_id is None and any(metadata.facts.broker_configs):
+        meta = "; ".join(f"{one.uri}/{META_PROPERTIES}" for one in dirs)
+        not_known.append(f"which settings of one broker alone hold: no node id is in {meta}")
     if unsure:
         not_known.append(f"whether {len(unsure)} logs are compacted is not known")
     return NodeStands(
@@ -246,12 +250,14 @@ def _facts(
 def _read(asked: _Asked, *, rolls_before: int | None) -> LogFacts:
     one, name, noted, facts = asked
     for file in (CLEANER_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET):
-        bad = one.checkpoints.get(file, Parsed()).bad
-        if bad is not None:
-            return facts._replace(unknown=f"{file} cannot be read: {bad.reason}")
+        problem = one.checkpoints.get(file, Parsed()).problem
+        if problem is not None:
+            return facts._replace(unknown=f"{file} cannot be read: {problem}")
     try:
         entries = entries_of(one.uri, name)
         log = read_log(one.uri, name, entries, noted, facts.config, rolls_before_ms=rolls_before)
+        if "high_watermark" not in noted and log.start < log.end:
+            return facts._replace(unknown=f"{HIGH_WATERMARK} has no entry of it")
         return facts._replace(log=log)
     except _ERRORS as error:
         return facts._replace(unknown=first_line(error))

@@ -60,7 +60,7 @@ class FoundLog:
         swap_starts: The first offset in each, in the same way.
         bad_swaps: Why the end of a ``.log.swap`` cannot be read, by its name.
         folders: Names of folders in it.
-        link: A link in a file's place that was not followed: its name, and where it leads.
+        unread: Links that were not followed, and pipes, in the place of its files: name and why.
         end: Where the last segment ends; None: not read, as no snapshot lies behind its beginning.
         refused_txn_indexes: Base offsets of segments whose ``.txnindex`` fails Kafka's check.
         bad_snapshots: Offsets of producers' snapshots that were looked at, and cannot be read.
@@ -79,7 +79,7 @@ class FoundLog:
     swap_starts: Mapping[int, int] = field(default_factory=dict)
     bad_swaps: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
-    link: tuple[str, str] | None = None
+    unread: tuple[tuple[str, str], ...] = ()
     end: SegmentEnd | None = None
     bad_snapshots: frozenset[int] = frozenset()
 

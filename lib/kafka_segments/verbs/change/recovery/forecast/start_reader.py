@@ -28,6 +28,7 @@ from kafka_segments.kafka.wire.names import (
     INDEX_CACHE,
     LOG_SUFFIX,
     METADATA_TOPIC,
+    QUORUM_STATE,
     SWAP_SUFFIX,
     FolderState,
     file_name,
@@ -43,7 +44,6 @@ from kafka_segments.verbs.change.recovery.forecast.metadata_log import (
 from kafka_segments.verbs.change.recovery.forecast.producer_search import has_producers
 from kafka_segments.verbs.change.recovery.forecast.transaction_files import read_transaction_files
 
-QUORUM_STATE = "quorum-state"
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
 _OFFSETS = {
     checkpoints.RECOVERY_POINT: "recovery_point",
@@ -57,8 +57,8 @@ _READ_ERRORS = (OSError, FileChangedError, SourceError)
 def read_start_dir(uri: str, entries: Sequence[FileEntry], *, is_clean: bool) -> StartDir:
     """Read a log directory's own files; its logs come later (``read_start_log``)."""
     folder = place(uri)
-    there = {entry.name: entry for entry in entries if entry.oddity is None}
-    folders = [name for name, entry in there.items() if entry.is_folder]
+    there = {entry.name: entry for entry in entries}
+    folders = [entry.name for entry in entries if entry.is_folder and entry.oddity is None]
 
     def text(name: str, parse: Callable[[str], Any], encoding: str = "utf-8") -> Parsed:
         return read_text(folder, there, name, parse, encoding)
@@ -84,8 +84,8 @@ def _is_odd(name: str) -> bool:
 def _with_metadata(own: StartDir, parent: Place) -> StartDir:
     folder = parent.child(METADATA_FOLDER)
     entries = entries_of(own.uri, METADATA_FOLDER)
-    there = {entry.name: entry for entry in entries if entry.oddity is None}
-    files = [name for name, entry in there.items() if not entry.is_folder]
+    there = {entry.name: entry for entry in entries}
+    files = [entry.name for entry in entries if not entry.is_folder and entry.oddity is None]
     parse = checkpoints.parse_partition_metadata
     return StartDir(
         own.uri,
@@ -116,6 +116,8 @@ def read_text(
     entry = there.get(name)
     if entry is None:
         return Parsed()
+    if entry.oddity is not None:
+        return Parsed(True, unread=entry.oddity)
     if entry.is_folder:
         return Parsed(True, None, Bad("IOException", "it is a folder"))
     try:
@@ -134,6 +136,8 @@ def _bootstrap(folder: Place, there: Mapping[str, FileEntry]) -> Parsed:
     entry = there.get(checkpoints.BOOTSTRAP)
     if entry is None:
         return Parsed()
+    if entry.oddity is not None:
+        return Parsed(True, unread=entry.oddity)
     if entry.is_folder:
         return Parsed(True, None, Bad("IOException", "it is a folder"))
     try:
@@ -210,6 +214,7 @@ def read_start_log(
     folder = place(log.log_dir).child(log.folder)
     there = {name: FileEntry(name, False, size, 0) for name, size in log.files.items()}
     there |= {name: FileEntry(name, True, 0, 0) for name in log.folders}
+    there |= {name: FileEntry(name, False, 0, 0, why) for name, why in log.unread}
 
     def text(name: str, parse: Callable[[str], Any]) -> Parsed:
         return read_text(folder, there, name, parse)
@@ -244,7 +249,7 @@ def read_start_log(
         unreadable,
         tuple(_damage(start, finding) for finding in findings),
         log.folders,
-        log.link,
+        log.unread,
         producers,
     )
 
