@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
@@ -28,14 +29,13 @@ def build(
     """Run one build as the command does: with index files and tables, or by first looks alone."""
     options = BuildOptions(
         (str(source),),
-        str(target / "warehouse"),
         RecoveryOptions(),
         time.time_ns() // 1_000_000,
         index_dir=None if is_first_look else str(target / "indexes"),
         is_first_look=is_first_look,
     )
     with few_rows(spark):
-        return run_build(spark, options)
+        return run_build(Warehouse(spark, str(target / "warehouse")), options)
 
 
 def worker_peak_mib(spark: SparkSession) -> float:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from sections import ROOT, Section
 
 from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
 from kafka_segments.verbs.find.search.run import search_times
@@ -118,7 +119,9 @@ def bench_search(*, quick: bool) -> Section:
             write(broker.bootstrap, size)
             copy, warehouse = folder / "copy", str(folder / "warehouse")
             shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("__*"))
-            run_build(spark, BuildOptions((str(copy),), warehouse, RecoveryOptions(), T0))
+            run_build(
+                Warehouse(spark, warehouse), BuildOptions((str(copy),), RecoveryOptions(), T0)
+            )
             ask_tables(spark, warehouse, size._replace(questions=1_000))[1].unpersist()
             seconds, answers = ask_tables(spark, warehouse, size)
             (one, batched), differences = ask_broker(broker.bootstrap, answers, size)

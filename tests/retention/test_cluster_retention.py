@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.files import Origin
@@ -124,7 +125,7 @@ def decided_to_stay(spark: SparkSession, folders: list[Path], warehouse: str) ->
     """Give what stays of each log, decided with nothing but the disks."""
     sources = tuple(map(str, folders))
     now_ms = int(time.time() * 1000)
-    run_build(spark, BuildOptions(sources, warehouse, RecoveryOptions(), now_ms))
+    run_build(Warehouse(spark, warehouse), BuildOptions(sources, RecoveryOptions(), now_ms))
     with ExitStack() as caches:
         metadata = Origin(sources[:1], topics=(METADATA_TOPIC,))  # one node's is enough
         run_internals(spark, InternalsOptions(warehouse, metadata), caches)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import BUILD_TABLES
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import made_schema
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
@@ -55,8 +56,8 @@ def build(spark: SparkSession, warehouse: str, tmp_path: Path) -> Callable[..., 
     def run(*sources: Path, **options: object) -> BuildSummary:
         where = {} if options.get("in_place") else {"index_dir": str(tmp_path / "indexes")}
         merged = {"recovery": RecoveryOptions(), "now_ms": NOW_MS, **where, **options}
-        given = BuildOptions(tuple(map(str, sources)), warehouse, **merged)  # type: ignore[arg-type]
-        return run_build(spark, given)
+        given = BuildOptions(tuple(map(str, sources)), **merged)  # type: ignore[arg-type]
+        return run_build(Warehouse(spark, warehouse), given)
 
     return run
 

@@ -23,11 +23,14 @@ fcntl.lockf(lock, fcntl.LOCK_EX)
 print("locked", flush=True)
 sys.stdin.read()
 """
+WAREHOUSE = "/warehouse"
 
 
 def options(*sources: str, **changed) -> BuildOptions:
-    given = {"warehouse": "/warehouse", "recovery": RecoveryOptions(), "now_ms": 0, **changed}
-    return BuildOptions(sources=sources, **given)
+    warehouse = changed.pop("warehouse", WAREHOUSE)
+    given = BuildOptions(sources, **{"recovery": RecoveryOptions(), "now_ms": 0, **changed})
+    given.check_target("--warehouse", warehouse)
+    return given
 
 
 @pytest.mark.parametrize(
@@ -135,23 +138,25 @@ def test_what_can_be_meant_is_taken(sources, changed):
 
 
 def test_without_index_dir_and_in_place_no_index_files_are_written():
-    assert options("/a").index_output("run-1") is None
+    assert options("/a").index_output(WAREHOUSE, "run-1") is None
 
 
 def test_a_single_source_has_no_folder_of_its_own_below_the_index_dir():
-    output = options("/data/a", index_dir="/idx").index_output("run-1")
+    output = options("/data/a", index_dir="/idx").index_output(WAREHOUSE, "run-1")
 
     assert output == IndexOutput("/idx", "/warehouse/_set_aside/run-1", {"/data/a": ""})
 
 
 def test_several_sources_keep_their_last_path_component():
-    found = options("/data/a", "s3://b/c", index_dir="/idx", set_aside="/old").index_output("run-1")
+    found = options("/data/a", "s3://b/c", index_dir="/idx", set_aside="/old").index_output(
+        WAREHOUSE, "run-1"
+    )
 
     assert found == IndexOutput("/idx", "/old/run-1", {"/data/a": "a", "s3://b/c": "c"})
 
 
 def test_in_place_goes_beside_the_segments():
-    found = options("/data/a", in_place=True).index_output("run-1")
+    found = options("/data/a", in_place=True).index_output(WAREHOUSE, "run-1")
 
     assert found == IndexOutput(None, "/warehouse/_set_aside/run-1", {"/data/a": ""})
 

@@ -27,7 +27,7 @@ DONE = BuildSummary(
     seconds_by_step={},
 )
 LIVE = replace(DONE, segments_open=1)
-OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
+OPTIONS = BuildOptions(("/logs",), RecoveryOptions(), 0)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ OPTIONS = BuildOptions(("/logs",), "/warehouse", RecoveryOptions(), 0)
 def test_findings_are_told_apart_from_what_a_broker_leaves(
     done: BuildSummary, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_build(done, OPTIONS, dry_run=False)
+    print_build(done, OPTIONS, "/warehouse", dry_run=False)
 
     assert capsys.readouterr().err.splitlines()[1:-1] == said
 
@@ -103,8 +103,8 @@ def test_what_headers_do_not_tell_is_said(capsys: pytest.CaptureFixture[str]) ->
 
     done = replace(DONE, segments_scanned=3)
     for dry_run in (False, True):
-        print_build(done, options, dry_run=dry_run)
-    print_build(replace(DONE, segments_scanned=0), options, dry_run=False)
+        print_build(done, options, "/warehouse", dry_run=dry_run)
+    print_build(replace(DONE, segments_scanned=0), options, "/warehouse", dry_run=False)
 
     told = capsys.readouterr().err
     assert told.count("whether their records are sound is not known") == 1

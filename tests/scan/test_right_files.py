@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.topic_sizes import TopicSizes, unknown_topics
 from kafka_segments.errors import UsageError
@@ -98,11 +99,10 @@ def test_a_right_file_that_is_longer_than_its_topic_allows_is_made_anew(log: Pat
     assert _left(log, dense, SPARSE, most=length - 1) == {INDEX}
 
 
-def _in_place(log_dir: Path, warehouse: Path, **topics: TopicConfig) -> BuildOptions:
+def _in_place(log_dir: Path, **topics: TopicConfig) -> BuildOptions:
     configs = TopicConfigs.load(Settings(topics=topics))
     return BuildOptions(
         (str(log_dir),),
-        str(warehouse),
         RecoveryOptions(),
         NOW_MS,
         in_place=True,
@@ -123,7 +123,9 @@ def test_in_place_a_topics_own_settings_count_and_right_files_stay(
     before = {log: log.with_suffix(INDEX).stat().st_mtime_ns for log in kept}
     gone.with_suffix(INDEX).unlink()
 
-    run_build(spark, _in_place(log_dir, tmp_path / "wh", **{"ct-two-partitions": own}))
+    run_build(
+        Warehouse(spark, str(tmp_path / "wh")), _in_place(log_dir, **{"ct-two-partitions": own})
+    )
 
     for log in logs:
         assert log.with_suffix(INDEX).read_bytes() == _made(log, SPARSE, MOST)[INDEX]
@@ -139,7 +141,7 @@ def test_in_place_topics_of_unknown_settings_are_refused_before_anything_is_writ
     index.unlink(missing_ok=True)
 
     with pytest.raises(UsageError, match=r"of ct-two-partitions are not known.*--topic-configs"):
-        run_build(spark, _in_place(log_dir, tmp_path / "wh", other=TopicConfig()))
+        run_build(Warehouse(spark, str(tmp_path / "wh")), _in_place(log_dir, other=TopicConfig()))
 
     assert not index.exists()
 

@@ -348,9 +348,9 @@ def test_where_it_cannot_be_told_nothing_is_left_out(
 ) -> None:
     lent = lent_build.lend(tmp_path / "wh")
     asked = {"recovery": RecoveryOptions(), "now_ms": 1, "index_dir": str(lent.indexes)}
-    options = BuildOptions((str(lent.logs),), str(lent.warehouse), **asked)  # type: ignore[arg-type]
+    options = BuildOptions((str(lent.logs),), **asked)  # type: ignore[arg-type]
     monkeypatch.setattr(listing, "LISTED_IN_DRIVER", 1)
-    here, warehouse = listing.list_in_driver(options.sources), Warehouse(spark, options.warehouse)
+    here, warehouse = listing.list_in_driver(options.sources), Warehouse(spark, str(lent.warehouse))
     assert here.left
     assert _planner(warehouse, options)._without_unchanged(here) is not None
 

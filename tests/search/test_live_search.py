@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.find.failover.run import FailoverOptions, run_failover
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
@@ -138,8 +139,8 @@ def _snapshot(spark: SparkSession, broker: KafkaBroker, folder: Path, cluster: s
     """Copy the log directory of a running broker, and build the copy's tables."""
     copy, warehouse = folder / "copy", str(folder / "warehouse")
     shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("__cluster*"))
-    options = BuildOptions((str(copy),), warehouse, RecoveryOptions(), NOW_MS, cluster=cluster)
-    run_build(spark, options)
+    options = BuildOptions((str(copy),), RecoveryOptions(), NOW_MS, cluster=cluster)
+    run_build(Warehouse(spark, warehouse), options)
     return Cluster(broker, copy, warehouse)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build
@@ -40,12 +41,11 @@ def kafka(
         _write_checkpoints(kafka.log_dir, broker)
         options = BuildOptions(
             (str(kafka.log_dir),),
-            str(folder / "warehouse"),
             RecoveryOptions(),
             1_795_000_000_000,
             in_place=True,
         )
-        run_build(spark, options)
+        run_build(Warehouse(spark, str(folder / "warehouse")), options)
         kafka.log_file.write_text("")
         yield kafka
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
@@ -43,13 +44,12 @@ def _build(
 ) -> BuildSummary:
     options = BuildOptions(
         (source,),
-        str(warehouse),
         recovery=RecoveryOptions(),
         now_ms=NOW_MS,
         index_dir=None if in_place else str(warehouse.with_name("indexes")),
         in_place=in_place,
     )
-    return run_build(spark, options, dry_run=dry_run)
+    return run_build(Warehouse(spark, str(warehouse)), options, dry_run=dry_run)
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from kafka_segments.engine.rows.datasource import load_of
 from kafka_segments.engine.rows.table_reads import read_segments
 from kafka_segments.engine.sources.segment_files import with_digests, with_segment_files
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from kafka_segments.verbs.find.internals.tasks import read_records
@@ -65,13 +66,13 @@ def test_a_build_reads_bytes_and_first_looks_count_segments(
 ) -> None:
     options = BuildOptions(
         (str(disk),),
-        str(tmp_path / "warehouse"),
         recovery=RecoveryOptions(),
         now_ms=1_800_000_000_000,
         is_first_look=is_first_look,
     )
 
-    run_build(spark, options, told.reads, tell_read=told.has_read)
+    warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
+    run_build(warehouse, options, told.reads, tell_read=told.has_read)
 
     count, size_bytes = len(_logs(disk)), _bytes(disk)
     assert told.loads == [(Load(count, 0 if is_first_look else size_bytes), 0)]

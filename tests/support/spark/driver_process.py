@@ -51,14 +51,14 @@ def build(
     """Build into ``target``/wh and ``target``/indexes."""
     options = BuildOptions(
         (str(source),),
-        str(target / "wh"),
         recovery=RecoveryOptions(),
         now_ms=NOW_MS,
         index_dir=str(target / "indexes"),
     )
+    warehouse = Warehouse(spark, str(target / "wh"))
     if meet_in is None:
-        return run_build(spark, options)
-    return _MeetingBuild(spark, options, meet_in).run()
+        return run_build(warehouse, options)
+    return _MeetingBuild(warehouse, options, meet_in).run()
 
 
 def build_undisturbed(spark: SparkSession, source: Path, target: Path) -> None:
@@ -70,8 +70,8 @@ def build_undisturbed(spark: SparkSession, source: Path, target: Path) -> None:
 class _MeetingBuild(Build):
     """Waits for another one before it writes tables."""
 
-    def __init__(self, spark: SparkSession, options: BuildOptions, folder: Path) -> None:
-        super().__init__(spark, options)
+    def __init__(self, warehouse: Warehouse, options: BuildOptions, folder: Path) -> None:
+        super().__init__(warehouse, options)
         self._folder = folder
 
     def _write(self, *arguments: Any) -> None:

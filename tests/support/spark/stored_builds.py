@@ -22,7 +22,7 @@ OF_THE_COPY = {"path", "log_dir", "last_modified_ms", "fingerprint", "run_id", "
 def build(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:
     """Build one source as a cluster does: whatever its size, its rows are taken for many."""
     asked = {"recovery": RecoveryOptions(), "now_ms": NOW_MS, **options}
-    return run_build(spark, BuildOptions((source,), warehouse, **asked))
+    return run_build(Warehouse(spark, warehouse), BuildOptions((source,), **asked))
 
 
 def build_few(spark: SparkSession, source: str, warehouse: str, **options: Any) -> BuildSummary:

@@ -152,7 +152,6 @@ def _build(
     )
     build_options = BuildOptions(
         sources=tuple(map(absolute_uri, sources)),
-        warehouse=root,
         sizes=TopicSizes(configs),
         recovery=RecoveryOptions(
             index_interval_bytes=settings.index_interval_bytes,
@@ -170,10 +169,13 @@ def _build(
         is_first_look=check == "index",
         **options,
     )
-    build_options, marks = _mended(build_options, dry_run=dry_run)
-    done = _planned(build_options) if dry_run else None
+    build_options.check_target("--warehouse", root)
+    build_options, marks = _mended(root, build_options, dry_run=dry_run)
+    done = _planned(root, build_options) if dry_run else None
     if done is None:
-        done = _built(build_options, output, marks, dry_run=dry_run, has_internals=has_internals)
+        done = _built(
+            root, build_options, output, marks, dry_run=dry_run, has_internals=has_internals
+        )
     return ExitStatus.FINDINGS if marks else done
 
 
@@ -183,33 +185,36 @@ def _digest_bits() -> int:
     return RANGE_BITS
 
 
-def _planned(options: "BuildOptions") -> int | None:
+def _planned(warehouse: str, options: "BuildOptions") -> int | None:
     """Say without Spark what would be built; None: only Spark can tell."""
     from kafka_segments.verbs.scan.dry_run import plan_without_spark  # noqa: PLC0415
     from kafka_segments.verbs.scan.report import print_build  # noqa: PLC0415
 
-    planned = plan_without_spark(options)
+    planned = plan_without_spark(warehouse, options)
     if planned is None:
         return None
-    print_build(planned, options, dry_run=True)
+    print_build(planned, options, warehouse, dry_run=True)
     return ExitStatus.FINDINGS if planned.findings else ExitStatus.DONE
 
 
-def _mended(options: "BuildOptions", *, dry_run: bool) -> "tuple[BuildOptions, Collection[str]]":
+def _mended(
+    warehouse: str, options: "BuildOptions", *, dry_run: bool
+) -> "tuple[BuildOptions, Collection[str]]":
     """Make broken tables whole; return the options, and the marks that say to read all again."""
     from kafka_segments.files.storage.read_again import marks_of  # noqa: PLC0415
     from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables  # noqa: PLC0415
 
-    marks = marks_of(options.warehouse, options.sources)
+    marks = marks_of(warehouse, options.sources)
     if not dry_run:
-        require_writable(options.warehouse)
-        marks |= mend_tables(options.warehouse)
+        require_writable(warehouse)
+        marks |= mend_tables(warehouse)
     for why in marks.values():
         say(f"{why}; {READS_ALL_AGAIN}")
     return replace(options, full=options.full or bool(marks), makes_anew=bool(marks)), marks.keys()
 
 
 def _built(
+    root: str,
     options: "BuildOptions",
     output: str,
     marks: Collection[str],
@@ -217,24 +222,26 @@ def _built(
     dry_run: bool,
     has_internals: bool,
 ) -> int:
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.files.storage.read_again import marks_of, note_read_again  # noqa: PLC0415
     from kafka_segments.verbs.scan.report import print_build  # noqa: PLC0415
     from kafka_segments.verbs.scan.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.verbs.scan.run import run_build  # noqa: PLC0415
 
-    with verb_session("build", warehouse=options.warehouse) as verb:
+    with verb_session("build", warehouse=root) as verb:
+        warehouse = Warehouse(verb.spark, root)
         done = run_build(
-            verb.spark, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
+            warehouse, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
         )
         if not dry_run:
-            note_read_again(options.warehouse, marks, options.sources)
-            meanwhile = marks_of(options.warehouse, options.sources)
+            note_read_again(root, marks, options.sources)
+            meanwhile = marks_of(root, options.sources)
             done = done.with_taken_back(list(meanwhile.values()))
-            print_segments(verb.spark, options.warehouse, done, output)
-        print_build(done, options, dry_run=dry_run)
+            print_segments(warehouse, done, output)
+        print_build(done, options, root, dry_run=dry_run)
         found = done.findings
         if has_internals:
             from kafka_segments.verbs.scan.internal_topics import read_internal_topics  # noqa: PLC0415
 
-            found += read_internal_topics(verb.spark, options)
+            found += read_internal_topics(warehouse, options)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -56,7 +56,7 @@ class Planned(NamedTuple):
     gone: list[KnownSegment]
 
 
-def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
+def plan_without_spark(warehouse: str, options: BuildOptions) -> BuildSummary | None:
     """Count what a build would read; None: only Spark can tell.
 
     Raises:
@@ -66,7 +66,7 @@ def plan_without_spark(options: BuildOptions) -> BuildSummary | None:
     if options.is_first_look:  # what it leaves alone depends on more than fingerprints
         return None
     started = time.monotonic()
-    known = _known(options.warehouse, options.sources)
+    known = _known(warehouse, options.sources)
     if known is None:
         return None
     walked = walk_folders(

@@ -2,15 +2,14 @@
 
 from contextlib import ExitStack
 
-from pyspark.sql import SparkSession
-
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.report import print_internals
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.scan.options import BuildOptions
 
 
-def read_internal_topics(spark: SparkSession, options: BuildOptions) -> int:
+def read_internal_topics(warehouse: Warehouse, options: BuildOptions) -> int:
     """Read the internal topics below the sources of a build; return the number of findings.
 
     stderr says how many logs were read.
@@ -26,5 +25,5 @@ def read_internal_topics(spark: SparkSession, options: BuildOptions) -> int:
         most_vanished=options.most_vanished,
     )
     with ExitStack() as caches:
-        reading = run_internals(spark, InternalsOptions(options.warehouse, origin), caches)
+        reading = run_internals(warehouse.spark, InternalsOptions(warehouse.root, origin), caches)
         return print_internals(reading, "table", is_shown=False)

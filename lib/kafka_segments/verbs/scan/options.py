@@ -23,7 +23,7 @@ from kafka_segments.verbs.scan.decide.unchanged import OptionsInWords
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of a build. URIs are absolute; ``now_ms`` is the run's clock.
+    """What is built of which sources. URIs are absolute; ``now_ms`` is the run's clock.
 
     ``is_first_look``: segments are read as a whole only where their index files do not tell.
     ``most_vanished``: percent of the segments known below a source that may be gone with their
@@ -40,7 +40,6 @@ class BuildOptions:
     """
 
     sources: tuple[str, ...]
-    warehouse: str
     recovery: RecoveryOptions
     now_ms: int
     index_dir: str | None = None
@@ -73,17 +72,24 @@ class BuildOptions:
                     raise UsageError(f"sources overlap: {other} lies in {source}")
         if len(set(self.sources)) < len(self.sources):
             raise UsageError("a source is given twice")
-        targets = {"--index-dir": self.index_dir, "--warehouse": self.warehouse}
-        for option, target in {**targets, "--set-aside": self.set_aside}.items():
-            for source in self.sources:
-                if target is not None and _lies_in(target, source):
-                    raise UsageError(f"{option} {target} lies in the source {source}")
-                if target is not None and _lies_in(source, target):
-                    raise UsageError(f"the source {source} lies in {option} {target}")
+        self.check_target("--index-dir", self.index_dir)
+        self.check_target("--set-aside", self.set_aside)
         names = Counter(last_component(source) for source in self.sources)
         for name, count in names.items():
             if count > 1 and self.index_dir is not None:
                 raise UsageError(f"{count} sources end in {name}: their index files would mix")
+
+    def check_target(self, option: str, target: str | None) -> None:
+        """Refuse a folder to be written that lies in a source, or the other way round.
+
+        Raises:
+            UsageError: names both.
+        """
+        for source in self.sources:
+            if target is not None and _lies_in(target, source):
+                raise UsageError(f"{option} {target} lies in the source {source}")
+            if target is not None and _lies_in(source, target):
+                raise UsageError(f"the source {source} lies in {option} {target}")
 
     def _check_format(self) -> None:
         """Refuse another format beside the segments: a broker would take the files for its own."""
@@ -160,20 +166,27 @@ class BuildOptions:
             finds_indexes=self.mode == RecoveryMode.LOADER_UNCLEAN,
         )
 
-    def index_output(self, run_id: str) -> IndexOutput | None:
-        """Return where index files go; None if none are written."""
-        if self.index_dir is None and not self.in_place:
+    @property
+    def writes_indexes(self) -> bool:
+        """Whether index files are written at all."""
+        return self.in_place or self.index_dir is not None
+
+    def index_output(self, warehouse: str, run_id: str) -> IndexOutput | None:
+        """Return where index files go; None if none are written.
+
+        Those that they replace go to ``set_aside``, or below the warehouse.
+        """
+        if not self.writes_indexes:
             return None
         return IndexOutput(
             index_dir=self.index_dir,
-            set_aside=join_uri(self.set_aside or join_uri(self.warehouse, "_set_aside"), run_id),
+            set_aside=join_uri(self.set_aside or join_uri(warehouse, "_set_aside"), run_id),
             folders=folders_below(self.sources),
         )
 
     def described(self) -> dict[str, Any]:
-        """Return the options as table ``runs`` keeps them."""
+        """Return the options as table ``runs`` keeps them, beside the warehouse."""
         return {
-            "warehouse": self.warehouse,
             "index_dir": self.index_dir,
             "in_place": self.in_place,
             "index_format": str(self.index_format),

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from kafka_segments.console.grouping import alike, counted, without_numbers
 from kafka_segments.console.lines import say
 from kafka_segments.engine.sources.missing import no_segments
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
 from kafka_segments.kafka.index.segment.recovery_options import HEADERS
 from kafka_segments.verbs.scan.options import BuildOptions
@@ -51,15 +50,17 @@ def _missing(done: BuildSummary) -> Iterator[str]:
         yield counted(len(missing), first)
 
 
-def _would_write(options: BuildOptions) -> Iterator[str]:
+def _would_write(options: BuildOptions, warehouse: str) -> Iterator[str]:
     if options.in_place:
         yield "would write index files beside the segments"
     elif options.index_dir is not None:
         yield f"would write index files below {options.index_dir}, format {options.index_format}"
-    yield f"would write the tables of {options.warehouse}"
+    yield f"would write the tables of {warehouse}"
 
 
-def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> None:
+def print_build(
+    done: BuildSummary, options: BuildOptions, warehouse: str, *, dry_run: bool
+) -> None:
     """Print on stderr, in a few lines, what a build did and where its files are."""
     verb = "would read" if dry_run else "read"
     if dry_run and options.is_first_look:
@@ -89,14 +90,13 @@ def print_build(done: BuildSummary, options: BuildOptions, *, dry_run: bool) -> 
     lines += _missing(done)
     lines += _not_taken(done)
     if not dry_run:
-        output: IndexOutput | None = options.index_output(done.run_id)
-        if output is not None:
-            lines.append(f"index files: {output.index_dir or 'beside the segments'}")
+        if options.writes_indexes:
+            lines.append(f"index files: {options.index_dir or 'beside the segments'}")
             if options.index_format != KAFKAS_OWN:
                 note = options.index_format.note
                 lines.append(f"their format: {options.index_format}{note and f', {note}'}")
-        lines.append(f"tables: {options.warehouse}")
+        lines.append(f"tables: {warehouse}")
     elif done.segments_scanned:
-        lines += _would_write(options)
+        lines += _would_write(options, warehouse)
     for line in lines:
         say(line)

@@ -1,6 +1,6 @@
 """What ``build`` prints of the segments that it read."""
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_line
@@ -26,14 +26,13 @@ _SHOWN = (
 )
 
 
-def print_segments(spark: SparkSession, warehouse: str, done: BuildSummary, output: str) -> None:
+def print_segments(warehouse: Warehouse, done: BuildSummary, output: str) -> None:
     """Print the segments that a run read."""
     if not done.segments_scanned and output != "csv":  # which has its header at least
         return
     is_of_run = F.col("run_id") == done.run_id if done.segments_scanned else F.lit(False)
     segments = (
-        Warehouse(spark, warehouse)
-        .read(tables.SEGMENTS)
+        warehouse.read(tables.SEGMENTS)
         .where(is_of_run)
         .drop("producers", "transaction_steps")
         .orderBy("log_dir", "topic", "partition", "base_offset")

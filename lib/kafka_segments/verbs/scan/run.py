@@ -6,7 +6,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.engines import computed_once
@@ -42,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def run_build(
-    spark: SparkSession,
+    warehouse: Warehouse,
     options: BuildOptions,
     tell: TellLoad = tell_nobody,
     *,
@@ -52,8 +52,8 @@ def run_build(
     """Build the indexes and tables of all segments under the sources.
 
     Args:
-        spark: the session.
-        options: what is built, and where it goes.
+        warehouse: where the tables are.
+        options: what is built, and where index files go.
         tell: is told how much will be read, in how many tasks.
         tell_read: is told of the bytes that threads of the driver have read.
         dry_run: no segment is read and nothing is written; the summary says what would be read.
@@ -62,7 +62,7 @@ def run_build(
         SourceError: a source cannot be listed.
         UsageError: ``in_place`` where index files cannot lie beside the segments.
     """
-    build = Build(spark, options, tell, tell_read)
+    build = Build(warehouse, options, tell, tell_read)
     return build.plan_only() if dry_run else build.run()
 
 
@@ -80,17 +80,17 @@ class Build:
 
     def __init__(
         self,
-        spark: SparkSession,
+        warehouse: Warehouse,
         options: BuildOptions,
         tell: TellLoad = tell_nobody,
         tell_read: TellRead | None = None,
     ) -> None:
-        self._spark = spark
+        self._warehouse = warehouse
         self._tell = tell
         self._tell_read = tell_read
         self._options = options
         self._run_id = uuid.uuid4().hex
-        self._warehouse = Warehouse(spark, options.warehouse)
+        self._output = options.index_output(warehouse.root, self._run_id)
         self._now = F.timestamp_millis(F.lit(options.now_ms))
         self._started = time.monotonic()
         self._steps: dict[str, float] = {}
@@ -98,7 +98,7 @@ class Build:
     def run(self) -> BuildSummary:
         """Carry out the steps; the errors are those of ``run_build``."""
         with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as caches:
-            caches.enter_context(warehouse_lock(self._options.warehouse, alone=False))
+            caches.enter_context(warehouse_lock(self._warehouse.root, alone=False))
             caches.callback(remove_folder, place(self._entries_folder()))
             work = self._plan(caches)
             self._note("list")
@@ -106,7 +106,14 @@ class Build:
                 check_in_place(work.listed)
                 if self._options.sizes is not None:
                     check_sizes_known(work.listed, self._options.sizes.configs)
-            tables = BuildTables(self._warehouse, self._options, self._run_id, work)
+            tables = BuildTables(
+                self._warehouse,
+                self._options,
+                work,
+                run_id=self._run_id,
+                now=self._now,
+                output=self._output,
+            )
             tables.make(pool)
             scanned = self._scan(work, caches) if work.to_scan else None
             totals = totals_of(scanned)
@@ -125,7 +132,7 @@ class Build:
             missing = find_missing(self._warehouse, self._options.sources, work)
             summary = self._summary(work, totals, missing)
             self._append_run(summary)
-            note_versions(self._options.warehouse, [table.name for table in BUILD_TABLES])
+            note_versions(self._warehouse.root, [table.name for table in BUILD_TABLES])
         _LOG.info(
             "built segments=%s scanned=%s damaged=%s bytes=%s seconds=%.1f",
             summary.segments_found,
@@ -146,7 +153,7 @@ class Build:
         return plan_build(self._warehouse, self._options, now=self._now, caches=caches)
 
     def _entries_folder(self) -> str:
-        return join_uri(self._options.warehouse, "_entries", self._run_id)
+        return join_uri(self._warehouse.root, "_entries", self._run_id)
 
     def _note(self, step: str) -> None:
         """Note the seconds since the step before."""
@@ -168,7 +175,7 @@ class Build:
         return ScanOptions(
             recovery=self._options.scan_recovery(),
             sizes=self._options.sizes,
-            output=self._options.index_output(self._run_id),
+            output=self._output,
             index_format=self._options.index_format,
             entries=self._entries_folder(),
             is_first_look=self._options.is_first_look,
@@ -202,7 +209,7 @@ class Build:
             now_ms=self._options.now_ms,
             expiration_ms=self._options.producer_id_expiration_ms,
             sources=self._options.sources,
-            output=self._options.index_output(self._run_id),
+            output=self._output,
         )
 
     def _write(
@@ -215,7 +222,7 @@ class Build:
     ) -> None:
         entries = None
         if scanned is not None:
-            entries = EntryParts(self._spark, self._entries_folder(), totals.entry_parts)
+            entries = EntryParts(self._warehouse.spark, self._entries_folder(), totals.entry_parts)
         tables.write(scanned, folded, entries, pool)
 
     def _summary(
@@ -236,5 +243,6 @@ class Build:
             "started_at": self._now,
             "finished_at": F.timestamp_millis(F.lit(finished_ms)),
         }
-        values = run_values(summary, self._options.sources, self._options.described())
+        described = {"warehouse": self._warehouse.root, **self._options.described()}
+        values = run_values(summary, self._options.sources, described)
         self._warehouse.append_values(RUNS, [values], times)

@@ -3,7 +3,7 @@
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.driver_rows import distinct_values, least_value, with_values
@@ -23,6 +23,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.statements import in_any
 from kafka_segments.files.folders import kinds
+from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.formats.by_name import FOREIGN_SUFFIXES
 from kafka_segments.verbs.scan.decide import entries as decide_entries
 from kafka_segments.verbs.scan.decide import folding as decide_folding
@@ -42,13 +43,21 @@ class BuildTables:
     """Writes what one run found and changed; segments last, because they say what is done."""
 
     def __init__(
-        self, warehouse: Warehouse, options: BuildOptions, run_id: str, work: BuildWork
+        self,
+        warehouse: Warehouse,
+        options: BuildOptions,
+        work: BuildWork,
+        *,
+        run_id: str,
+        now: Column,
+        output: IndexOutput | None,
     ) -> None:
         self._warehouse = warehouse
         self._options = options
-        self._run_id = run_id
         self._work = work
-        self._now = F.timestamp_millis(F.lit(options.now_ms))
+        self._run_id = run_id
+        self._now = now
+        self._output = output
         self._made: list[Future[None]] = []
 
     def make(self, pool: ThreadPoolExecutor) -> None:
@@ -127,8 +136,8 @@ class BuildTables:
 
     def _remove_foreign_indexes(self, vanished: DataFrame) -> None:
         """Remove the index files that Kafka does not have: they go with their segments."""
-        output = self._options.index_output(self._run_id)
-        if output is None or self._options.in_place:
+        output = self._output
+        if output is None or output.index_dir is None:
             return
         made = vanished.where(F.col("index_format").isin(*FOREIGN_SUFFIXES))
         made.transform(remove_index_files(output, tuple(FOREIGN_SUFFIXES.values()))).count()
