@@ -87,9 +87,11 @@ def _old_log_dir(logs: Path) -> None:
 
 def _take(spark: SparkSession, warehouse: Path) -> Inventory:
     configs = TopicConfigs.load(Settings(topics={"clean": TopicConfig(retention_ms=-1)}))
-    retention = RetentionOptions(str(warehouse), configs, RetentionRules.of("4.3"), NOW_MS)
+    retention = RetentionOptions(configs, RetentionRules.of("4.3"), NOW_MS)
     with few_rows(spark):
-        return run_inventory(spark, InventoryOptions(retention, SETTINGS), dry_run=False)
+        return run_inventory(
+            Warehouse(spark, str(warehouse)), InventoryOptions(retention, SETTINGS), dry_run=False
+        )
 
 
 @pytest.fixture(scope="module")

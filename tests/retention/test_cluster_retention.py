@@ -125,7 +125,8 @@ def decided_to_stay(spark: SparkSession, folders: list[Path], warehouse: str) ->
     """Give what stays of each log, decided with nothing but the disks."""
     sources = tuple(map(str, folders))
     now_ms = int(time.time() * 1000)
-    run_build(Warehouse(spark, warehouse), BuildOptions(sources, RecoveryOptions(), now_ms))
+    tables = Warehouse(spark, warehouse)
+    run_build(tables, BuildOptions(sources, RecoveryOptions(), now_ms))
     with ExitStack() as caches:
         metadata = Origin(sources[:1], topics=(METADATA_TOPIC,))  # one node's is enough
         run_internals(spark, InternalsOptions(warehouse, metadata), caches)
@@ -139,7 +140,7 @@ def decided_to_stay(spark: SparkSession, folders: list[Path], warehouse: str) ->
         remote_offsets=None,
         kafka_version="4.3",
     )
-    rows = run_retention(spark, options, dry_run=True).where("topic LIKE 'aging-%'").collect()
+    rows = run_retention(tables, options, dry_run=True).where("topic LIKE 'aging-%'").collect()
     left: Left = {(row["log_dir"], f"{row['topic']}-{row['partition']}"): [] for row in rows}
     for row in sorted(rows, key=lambda row: int(row["base_offset"])):
         if row["decision"] == "keep":

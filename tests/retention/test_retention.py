@@ -258,11 +258,14 @@ def built(
     return root / "logs", root / "warehouse"
 
 
-def _options(warehouse: Path, *pairs: str, conf: Path | None = None) -> RetentionOptions:
+def _tables(spark: SparkSession, warehouse: Path) -> Warehouse:
+    return Warehouse(spark, str(warehouse))
+
+
+def _options(*pairs: str, conf: Path | None = None) -> RetentionOptions:
     given = {"retention_ms": "2592000000", **dict(pair.split("=") for pair in pairs)}
     settings = Settings.load(conf, [f"{key}={value}" for key, value in given.items()])
     return RetentionOptions(
-        warehouse=str(warehouse),
         configs=TopicConfigs.load(settings),
         rules=RetentionRules.of("4.3"),
         now_ms=LATER_MS,
@@ -276,12 +279,12 @@ def test_each_topic_is_decided_by_its_own_settings(
     conf = tmp_path / "c.toml"
     conf.write_text('[topics."ct-two-partitions"]\nretention_ms = -1\n', "utf-8")
 
-    decided = run_retention(spark, _options(built[1], conf=conf), dry_run=True)
+    decided = run_retention(_tables(spark, built[1]), _options(conf=conf), dry_run=True)
 
     kept = {row["topic"]: row["retention_ms"] for row in decided.collect()}
     assert kept.pop("__cluster_metadata") == 2_592_000_000  # which does not hold for it
     assert kept == {"ct-two-partitions": -1, "txn": 2_592_000_000}
-    explained = run_explain(spark, _options(built[1], conf=conf), topic="txn", partition=0)
+    explained = run_explain(_tables(spark, built[1]), _options(conf=conf), topic="txn", partition=0)
     assert [row["base_offset"] for row in explained.collect()] == [0, 10, 1153, 1165, 2325, 2329]
 
 
@@ -289,26 +292,30 @@ def test_each_topic_is_decided_by_its_own_settings(
 def test_a_topic_alone_is_decided_as_among_all_and_one_that_is_not_there_is_named(
     spark: SparkSession, built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = _options(built[1], "retention_ms=1")
+    options = _options("retention_ms=1")
     alone = replace(options, topics=("txn",))
 
     columns = ("topic", "base_offset", "decision", "reason", "deletes_at_ms")
     of_all, of_one = (
-        run_retention(spark, asked, dry_run=True).select(*columns).orderBy("base_offset")
+        run_retention(_tables(spark, built[1]), asked, dry_run=True)
+        .select(*columns)
+        .orderBy("base_offset")
         for asked in (options, alone)
     )
     assert of_one.collect() == of_all.where("topic = 'txn'").collect() != []
-    compared = run_what_if(spark, alone, settings_grid(["retention_ms=-1"])).collect()
+    compared = run_what_if(
+        _tables(spark, built[1]), alone, settings_grid(["retention_ms=-1"])
+    ).collect()
     assert [row["topic"] for row in compared] == ["txn"]
 
     absent = replace(options, topics=("txn", "txm"))
     told = f"{built[1]} has no segments of topic txm: it has txn"
     with pytest.raises(UsageError, match=told):
-        segments_to_decide(spark, absent)
+        segments_to_decide(_tables(spark, built[1]), absent)
     # As of a table that is too large to be read without Spark.
     monkeypatch.setattr("kafka_segments.verbs.judge.retention.run.logs_known", lambda _: None)
     with pytest.raises(UsageError, match=told):
-        segments_to_decide(spark, absent)
+        segments_to_decide(_tables(spark, built[1]), absent)
 
 
 @pytest.fixture(scope="module")
@@ -316,12 +323,12 @@ def compared(spark: SparkSession, built: tuple[Path, Path]) -> list[Row]:
     """What each of two combinations of settings would leave of each topic."""
     grid = settings_grid(["retention_ms=1,-1", "retention_bytes=1000000"])
     with few_rows(spark):
-        return run_what_if(spark, _options(built[1]), grid).collect()
+        return run_what_if(_tables(spark, built[1]), _options(), grid).collect()
 
 
 def _left(spark: SparkSession, warehouse: Path, *pairs: str) -> dict[str, tuple[int, int]]:
     """Return how many segments and bytes of each topic are kept by settings."""
-    decided = run_retention(spark, _options(warehouse, *pairs), dry_run=True)
+    decided = run_retention(_tables(spark, warehouse), _options(*pairs), dry_run=True)
     kept = decided.groupBy("topic").agg(
         F.count_if(F.col("decision") == "keep").alias("segments"),
         F.sum(F.when(F.col("decision") == "keep", F.col("size_bytes"))).alias("bytes"),
@@ -370,7 +377,8 @@ class Moved(NamedTuple):
     before: dict[str, tuple[bytes, int]]
 
     def moves(self, act: Any, spark: SparkSession, *, execute: bool) -> list[tuple[str, int, str]]:
-        found = act(spark, MoveOptions(str(self.warehouse), self.plan_id, execute=execute))
+        tables = Warehouse(spark, str(self.warehouse))
+        found = act(tables, MoveOptions(self.plan_id, execute=execute))
         return [(Path(move.log).name, move.segments, move.status) for move in found]
 
     def statuses(self, act: Any, spark: SparkSession, *, execute: bool) -> list[str]:
@@ -381,7 +389,9 @@ class Moved(NamedTuple):
 def planned(spark: SparkSession, built: tuple[Path, Path]) -> Moved:
     log_dir, warehouse = built
     with few_rows(spark):
-        plan_id, rows = run_plan(spark, _options(warehouse), has_digests=False, dry_run=False)
+        plan_id, rows = run_plan(
+            _tables(spark, warehouse), _options(), has_digests=False, dry_run=False
+        )
         assert rows.where("problem IS NOT NULL").isEmpty()
     return Moved(log_dir, warehouse, plan_id, _state(log_dir))
 
@@ -427,9 +437,11 @@ def test_what_has_moved_can_be_rolled_back(spark: SparkSession, moved: Moved) ->
 def test_krafts_own_log_is_kept_by_rules_of_its_own_whatever_its_age(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
-    options = _options(built[1], "retention_ms=1", "retention_bytes=1")
+    options = _options("retention_ms=1", "retention_bytes=1")
 
-    rows = run_explain(spark, options, topic="__cluster_metadata", partition=0).collect()
+    rows = run_explain(
+        _tables(spark, built[1]), options, topic="__cluster_metadata", partition=0
+    ).collect()
 
     assert len(rows) == 6
     assert {(row["decision"], row["reason_code"], row["rolls"]) for row in rows} == {
@@ -449,7 +461,7 @@ def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
     before = _state(built[0])
-    _, planned = run_plan(spark, _options(built[1]), has_digests=False, dry_run=True)
+    _, planned = run_plan(_tables(spark, built[1]), _options(), has_digests=False, dry_run=True)
     of_old = planned.where("topic = 'txn'").withColumns(
         {
             "plan_id": F.lit("old"),
@@ -461,7 +473,7 @@ def test_krafts_own_log_in_the_plan_of_an_older_release_is_refused(
     tables.create(RETENTION_PLANS)
     tables.append(RETENTION_PLANS, of_old)
 
-    (move,) = run_apply(spark, MoveOptions(str(built[1]), "old", execute=True))
+    (move,) = run_apply(_tables(spark, built[1]), MoveOptions("old", execute=True))
 
     assert move.status == "refused"
     assert move.reason == "KRaft's own log goes by other rules: plan again"
@@ -474,13 +486,15 @@ def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
 ) -> None:
     file = built[0] / "txn-0" / f"{0:020d}.log"
     data, stat = file.read_bytes(), file.stat()
-    plan_id, planned = run_plan(spark, _options(built[1]), has_digests=True, dry_run=False)
+    plan_id, planned = run_plan(
+        _tables(spark, built[1]), _options(), has_digests=True, dry_run=False
+    )
     digests = [row["digests"] for row in planned.where("topic = 'txn'").collect()]
     assert digests == [{file.name: hashlib.sha256(data).hexdigest()}]
     try:
         file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        moves = list(run_apply(spark, MoveOptions(str(built[1]), plan_id)))
+        moves = list(run_apply(_tables(spark, built[1]), MoveOptions(plan_id)))
     finally:
         file.write_bytes(data)
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -493,12 +507,14 @@ def test_a_plan_with_digests_refuses_a_file_of_the_same_size_and_mtime(
 def test_an_unknown_plan_and_a_target_inside_the_logs_are_refused(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
-    plan_id, _ = run_plan(spark, _options(built[1]), has_digests=False, dry_run=False)
+    plan_id, _ = run_plan(_tables(spark, built[1]), _options(), has_digests=False, dry_run=False)
 
     with pytest.raises(UsageError, match="has no plan nothing"):
-        list(run_apply(spark, MoveOptions(str(built[1]), "nothing", execute=True)))
+        list(run_apply(_tables(spark, built[1]), MoveOptions("nothing", execute=True)))
     with pytest.raises(UsageError, match="lies in the log directory"):
-        list(run_apply(spark, MoveOptions(str(built[1]), plan_id, built[0] / "x", execute=True)))
+        list(
+            run_apply(_tables(spark, built[1]), MoveOptions(plan_id, built[0] / "x", execute=True))
+        )
 
 
 @pytest.mark.slow
@@ -509,7 +525,7 @@ def test_a_segment_that_changed_since_the_build_is_planned_with_its_problem(
     mtime_ns = file.stat().st_mtime_ns
     os.utime(file, ns=(0, 0))
     try:
-        _, planned = run_plan(spark, _options(built[1]), has_digests=False, dry_run=True)
+        _, planned = run_plan(_tables(spark, built[1]), _options(), has_digests=False, dry_run=True)
         problems = planned.where("problem IS NOT NULL").select("topic", "problem").collect()
     finally:
         os.utime(file, ns=(mtime_ns, mtime_ns))
@@ -521,6 +537,6 @@ def test_a_segment_that_changed_since_the_build_is_planned_with_its_problem(
 def test_an_active_segment_counts_with_the_bytes_that_recovery_keeps(
     spark: SparkSession, built: tuple[Path, Path]
 ) -> None:
-    segments = segments_to_decide(spark, _options(built[1]))
+    segments = segments_to_decide(_tables(spark, built[1]), _options())
 
     assert segments.where("is_active AND size_bytes <> valid_bytes").isEmpty()

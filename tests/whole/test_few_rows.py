@@ -167,13 +167,15 @@ def test_a_report_an_inventory_and_a_validation_say_the_same(
 ) -> None:
     warehouse = str(broker_build.warehouse)
     configs = TopicConfigs.load(Settings())
-    retention = RetentionOptions(warehouse, configs, RetentionRules.of("4.3"), NOW_MS)
+    retention = RetentionOptions(configs, RetentionRules.of("4.3"), NOW_MS)
 
     def report(_: str) -> ReportData:
         return run_report(spark, ReportOptions(warehouse, NOW_MS))
 
     def inventory(_: str) -> list[list[str]]:
-        taken = run_inventory(spark, InventoryOptions(retention), dry_run=True)
+        taken = run_inventory(
+            Warehouse(spark, warehouse), InventoryOptions(retention), dry_run=True
+        )
         return [_sorted(taken.segments), _sorted(taken.obstacles)]
 
     def results(_: str) -> list[Any]:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.choose import few_rows, has_few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.wire.moments import LATEST, MAX_TIMESTAMP
@@ -36,8 +37,9 @@ def _answers(
     Nor do they have how much a search reads: what one process reads for two answers counts once.
     """
     warehouse = str(built.warehouse)
+    tables = Warehouse(spark, warehouse)
     configs = TopicConfigs.load(Settings.load(None, ()))
-    retention = RetentionOptions(warehouse, configs, RetentionRules.of("4.3"), _NOW_MS)
+    retention = RetentionOptions(configs, RetentionRules.of("4.3"), _NOW_MS)
     roll = RollOptions(warehouse, configs, RollRules(), _NOW_MS)
     search = SearchOptions(warehouse, LogChoice(), (4, 3), _MOMENTS)
     audit = AuditOptions((str(built.logs),), RecoveryOptions(), (4, 3), _NOW_MS)
@@ -45,16 +47,15 @@ def _answers(
     copies = tuple((name, str(cluster / "disks" / node)) for name, node in disks)
     verify = CopyOptions(copies, _NOW_MS, anchor=BACKUP)
     all_of_it = RetentionOptions(
-        warehouse,
         TopicConfigs.load(Settings.load(None, ("retention_ms=1",))),
         RetentionRules.of("4.3"),
         _NOW_MS,
     )
     found = {
-        "plan": run_plan(spark, all_of_it, has_digests=True, dry_run=True)[1],
-        "backup": run_backup(spark, verify, caches, moment_ms=_NOW_MS, dry_run=True).rows,
-        "retention": run_retention(spark, retention, dry_run=True),
-        "explain": run_explain(spark, retention, topic="ct-two-partitions", partition=0),
+        "plan": run_plan(tables, all_of_it, has_digests=True, dry_run=True)[1],
+        "backup": run_backup(spark, verify, caches, moment_ms=_NOW_MS).rows,
+        "retention": run_retention(tables, retention, dry_run=True),
+        "explain": run_explain(tables, retention, topic="ct-two-partitions", partition=0),
         "roll": run_roll(spark, roll, dry_run=True),
         "search": run_search(spark, search, caches),
         "audit": run_audit(spark, audit, caches),

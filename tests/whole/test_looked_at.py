@@ -316,9 +316,11 @@ def test_a_validation_finds_no_more_but_that_not_all_was_read(
 @pytest.mark.slow
 def test_a_plan_refuses_what_only_a_look_knows(spark: SparkSession, warehouses: Warehouses) -> None:
     configs = TopicConfigs.load(Settings(retention_ms=1))
-    retention = RetentionOptions(str(warehouses.looked), configs, RetentionRules.of("4.3"), NOW_MS)
+    retention = RetentionOptions(configs, RetentionRules.of("4.3"), NOW_MS)
 
-    _, planned = run_plan(spark, retention, has_digests=False, dry_run=True)
+    _, planned = run_plan(
+        Warehouse(spark, str(warehouses.looked)), retention, has_digests=False, dry_run=True
+    )
     problems = [row["problem"] for row in planned.collect()]
 
     assert len([text for text in problems if text and "first look" in text]) > 0
@@ -331,8 +333,10 @@ def test_an_inventory_counts_the_formats_of_segments_that_a_look_knows(
     configs = TopicConfigs.load(Settings())
 
     def inventory(warehouse: Path) -> list[tuple[Any, ...]]:
-        options = RetentionOptions(str(warehouse), configs, RetentionRules.of("4.3"), NOW_MS)
-        taken = run_inventory(spark, InventoryOptions(options), dry_run=True)
+        options = RetentionOptions(configs, RetentionRules.of("4.3"), NOW_MS)
+        taken = run_inventory(
+            Warehouse(spark, str(warehouse)), InventoryOptions(options), dry_run=True
+        )
         return sorted(map(tuple, taken.segments.drop("run_id").collect()), key=str)
 
     found, read = inventory(warehouses.looked), inventory(warehouses.read)

@@ -10,6 +10,7 @@ from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import CorruptTextError, UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.judge.retention.command_options import decision_options, retention_options
 
 if TYPE_CHECKING:
@@ -49,23 +50,23 @@ def inventory(**options: Any) -> None:
 def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
 
-    retention = retention_options(**options)
+    retention, root = retention_options(**options), absolute_uri(options["warehouse"])
     of_files = _gone_settings(options["server_properties"], options["topic_configs"])
     asked = InventoryOptions(
         retention=retention,
         gone_settings=(*of_files, *removed_in_metadata(retention.configs)),
         decompresses=not headers_only,
     )
-    root = asked.retention.warehouse
-    print_retention_settings(root, asked.retention.configs)
+    print_retention_settings(root, retention.configs)
     dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("migrate inventory", warehouse=root, reads_all=True) as verb:
-        found = run_inventory(verb.spark, asked, dry_run=dry_run)
+        found = run_inventory(Warehouse(verb.spark, root), asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
     return ExitStatus.FINDINGS if has_obstacles else ExitStatus.DONE
 

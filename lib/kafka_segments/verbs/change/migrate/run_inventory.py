@@ -61,7 +61,7 @@ class Inventory:
     obstacles: DataFrame
 
 
-def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bool) -> Inventory:
+def run_inventory(tables: Warehouse, options: InventoryOptions, *, dry_run: bool) -> Inventory:
     """Take the inventory of the segments of a warehouse.
 
     The files of two kinds of segments are read again: those of several formats, and those whose
@@ -70,15 +70,14 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
     Raises:
         UsageError: the warehouse has no segments.
     """
-    tables = Warehouse(spark, options.retention.warehouse)
     stamp = stamp_of(uuid.uuid4().hex, options.retention.now_ms)
-    segments = computed_once(_segments(spark, tables, options).withColumns(stamp))
+    segments = computed_once(_segments(tables, options).withColumns(stamp))
     found = obstacles.obstacles_of_segments(segments)
     for more in (
         obstacles.obstacles_of_logs(in_one_task(tables.read(LOGS))),
         obstacles.obstacles_of_log_dirs(in_one_task(tables.read(LOG_DIRS))),
         obstacles.obstacles_of_files(in_one_task(tables.read(UNRECOGNIZED_FILES))),
-        obstacles.obstacles_of_settings(_settings(spark, options.gone_settings)),
+        obstacles.obstacles_of_settings(_settings(tables.spark, options.gone_settings)),
     ):
         found = found.unionByName(more)
     found = computed_once(found.withColumns(stamp))
@@ -89,9 +88,9 @@ def run_inventory(spark: SparkSession, options: InventoryOptions, *, dry_run: bo
     return Inventory(segments, found)
 
 
-def _segments(spark: SparkSession, tables: Warehouse, options: InventoryOptions) -> DataFrame:
+def _segments(tables: Warehouse, options: InventoryOptions) -> DataFrame:
     retention = options.retention
-    decided = in_one_task(segments_to_decide(spark, retention)).transform(
+    decided = in_one_task(segments_to_decide(tables, retention)).transform(
         decide_retention(now_ms=retention.now_ms, rules=retention.rules)
     )
     there = in_one_task(tables.read(SEGMENTS)).where(F.col("vanished_at").isNull())

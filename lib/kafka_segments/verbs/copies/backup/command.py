@@ -78,20 +78,21 @@ def _verify(
     output: str,
     dry_run: bool,
 ) -> int:
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup  # noqa: PLC0415
-    from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
+    from kafka_segments.verbs.copies.divergence.options import CopyOptions, given_digests  # noqa: PLC0415
 
     if any(name == BACKUP for name, _ in copies):
         raise UsageError(f"--against {BACKUP}=…: the backup has this name, give it another")
+    root = None if warehouse is None else absolute_uri(warehouse)
     asked = CopyOptions(
         copies=absolute_copies((*((BACKUP, uri) for uri in backups), *copies)),
         now_ms=now_ms,
-        warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check != HEADERS,
         check_keys=check == RECORDS,
         anchor=BACKUP,
-        digests=tuple(map(absolute_uri, digests)),
+        digests=given_digests(digests, own=root),
         policies=load_policies(
             topic_configs=topic_configs,
             server_properties=server_properties,
@@ -100,14 +101,15 @@ def _verify(
         ),
     )
     moment_ms = None if moment is None else given_point("--moment", moment, now_ms=now_ms)
-    dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
-    with verb_session("backup", warehouse=asked.warehouse) as verb:
+    dry_run = keeps_nothing(root, dry_run=dry_run)
+    with verb_session("backup", warehouse=root) as verb:
+        keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
         verified = run_backup(
             verb.spark,
             asked,
             verb.caches,
             moment_ms=moment_ms,
-            dry_run=dry_run,
+            keep_in=keep_in,
             tell=verb.work.reads,
         )
         found = print_backup(verified, output)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
@@ -75,7 +76,7 @@ def run_backup(
     caches: ExitStack,
     *,
     moment_ms: int | None,
-    dry_run: bool = False,
+    keep_in: Warehouse | None = None,
     tell: TellLoad = tell_nobody,
 ) -> Verified:
     """Decide for each log of the cluster whether the backup holds it: the copy named ``BACKUP``.
@@ -91,14 +92,14 @@ def run_backup(
         options: the copies; ``anchor`` is ``BACKUP``.
         caches: unpersists at its end what is kept in memory.
         moment_ms: when the backup was taken, in ms since 1970; None: as its records tell.
-        dry_run: nothing is kept in the warehouse.
+        keep_in: keeps the comparison; None: nothing does.
         tell: is told how much is read.
 
     Raises:
         UsageError: the backup holds no segment.
         SourceError: a folder that cannot be listed.
     """
-    compared = run_divergence(spark, options, caches, dry_run=dry_run, tell=tell)
+    compared = run_divergence(spark, options, caches, keep_in=keep_in, tell=tell)
     found, differences = compared.found, compared.rows
     listed, logs, copies = found.listed, found.logs, found.copies
     unread = _tell_unread(found.history, logs.where(F.col("copy") != BACKUP))

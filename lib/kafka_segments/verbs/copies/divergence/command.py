@@ -111,18 +111,19 @@ def _compare(
     output: str,
     dry_run: bool,
 ) -> int:
-    from kafka_segments.verbs.copies.divergence.options import CopyOptions  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
+    from kafka_segments.verbs.copies.divergence.options import CopyOptions, given_digests  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.run import run_divergence  # noqa: PLC0415
 
+    root = None if warehouse is None else absolute_uri(warehouse)
     asked = CopyOptions(
         copies=absolute_copies(copies),
         now_ms=now_ms,
-        warehouse=None if warehouse is None else absolute_uri(warehouse),
         check_crc=check != HEADERS,
         check_keys=check == RECORDS,
         match=Match(match),
-        digests=tuple(map(absolute_uri, digests)),
+        digests=given_digests(digests, own=root),
         policies=load_policies(
             topic_configs=topic_configs,
             server_properties=server_properties,
@@ -130,10 +131,11 @@ def _compare(
             now_ms=now_ms,
         ),
     )
-    dry_run = keeps_nothing(asked.warehouse, dry_run=dry_run)
-    with verb_session("divergence", warehouse=asked.warehouse) as verb:
+    dry_run = keeps_nothing(root, dry_run=dry_run)
+    with verb_session("divergence", warehouse=root) as verb:
+        keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
         compared = run_divergence(
-            verb.spark, asked, verb.caches, dry_run=dry_run, tell=verb.work.reads
+            verb.spark, asked, verb.caches, keep_in=keep_in, tell=verb.work.reads
         )
         found = print_divergence(compared, output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -1,9 +1,14 @@
 """The options of the verbs that hold copies against each other."""
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kafka_segments.engine.tables.catalog import OFFSET_RANGES
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.delta_health import version_if_there
+from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
 
@@ -15,7 +20,6 @@ class CopyOptions:
     Attributes:
         copies: names and URIs; a name can have several URIs, such as a broker's log directories.
         now_ms: the clock, in ms since 1970.
-        warehouse: URI of the tables; None: the result is kept nowhere.
         check_crc: read every byte and verify checksums; without it only headers are read.
         check_keys: look by keys for what a copy lacks below the cleaner's offset.
         anchor: compare only logs that this copy holds; None: all logs that two copies hold.
@@ -31,7 +35,6 @@ class CopyOptions:
 
     copies: tuple[tuple[str, str], ...]
     now_ms: int
-    warehouse: str | None = None
     check_crc: bool = True
     check_keys: bool = False
     anchor: str | None = None
@@ -52,3 +55,15 @@ class CopyOptions:
         for source in sources:
             if sources.count(source) > 1:
                 raise UsageError(f"{source} is given as two copies: leave one")
+
+
+def given_digests(warehouses: Iterable[str], *, own: str | None) -> tuple[str, ...]:
+    """Return the URIs of the warehouses whose digests are asked for.
+
+    ``own``: the URI of the run's own, which may have none yet, as in the first of many runs.
+    """
+    return tuple(
+        uri
+        for uri in map(absolute_uri, warehouses)
+        if uri != own or version_if_there(join_uri(uri, OFFSET_RANGES.name)) is not None
+    )

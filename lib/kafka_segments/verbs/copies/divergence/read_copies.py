@@ -170,19 +170,12 @@ def _known(
 ) -> DataFrame | None:
     """Return what the warehouses of ``digests`` know of segments; None: none was named.
 
-    The run's own warehouse may have no digests yet, as in the first of many runs.
-
     Raises:
-        UsageError: another warehouse has no digests.
+        UsageError: a warehouse has no digests.
     """
-    warehouses = [Warehouse(spark, uri) for uri in options.digests]
-    tables = [
-        warehouse.read(OFFSET_RANGES)
-        for warehouse in warehouses
-        if warehouse.root != options.warehouse or warehouse.version(OFFSET_RANGES) is not None
-    ]
-    if not tables:
+    if not options.digests:
         return None
+    tables = [Warehouse(spark, uri).read(OFFSET_RANGES) for uri in options.digests]
     found = segments.transform(earlier_reads_of(tables, check_crc=options.check_crc))
     return computed_once(found, caches)
 

@@ -49,7 +49,7 @@ def run_divergence(
     options: CopyOptions,
     caches: ExitStack,
     *,
-    dry_run: bool = False,
+    keep_in: Warehouse | None = None,
     tell: TellLoad = tell_nobody,
 ) -> Compared:
     """Compare the copies of each log that two of them or more hold.
@@ -59,8 +59,8 @@ def run_divergence(
     2. Ranges whose digests differ, or that a copy lacks, are compared log by log: by the headers of
        their batches where copies hold different things, by records where batches differ;
        with ``check_keys`` by keys where compaction may be why.
-    3. The rows go to table ``divergences`` of the warehouse, and the digests to ``offset_ranges``.
-       The rows are cached until ``caches`` closes.
+    3. The rows go to table ``divergences`` of ``keep_in``, and the digests to ``offset_ranges``;
+       None: they are kept nowhere. The rows are cached until ``caches`` closes.
 
     Replicas that the metadata log among the copies names, and that are not at hand, are told; not
     with an ``anchor``, which is compared with what there is.
@@ -83,11 +83,10 @@ def run_divergence(
         rows = rows.unionByName(found.logs.transform(other_topics))
     compared = computed_once(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
     rows = compared.select(*DIVERGENCES.schema.fieldNames())
-    if options.warehouse is not None and not dry_run:
-        warehouse = Warehouse(spark, options.warehouse)
-        _keep(warehouse, found.fresh, found.segments, options)
-        warehouse.create(DIVERGENCES)
-        warehouse.append(DIVERGENCES, rows)
+    if keep_in is not None:
+        _keep(keep_in, found.fresh, found.segments, options)
+        keep_in.create(DIVERGENCES)
+        keep_in.append(DIVERGENCES, rows)
     return Compared(
         rows=rows,
         found=found,

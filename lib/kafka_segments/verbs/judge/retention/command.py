@@ -13,6 +13,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.engine.tables.missing import require_names
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.judge.retention.command_options import (
     decision_options,
     log_of,
@@ -78,6 +79,7 @@ for command in (plan, apply, rollback):
 
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
     from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import (  # noqa: PLC0415
         print_not_decided,
@@ -89,21 +91,21 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 
     if what_if and output == PROMETHEUS:
         raise UsageError("--output prometheus has what retention decides now: leave --what-if out")
-    asked = retention_options(**options)
+    asked, root = retention_options(**options), absolute_uri(options["warehouse"])
     grid = settings_grid(what_if)
-    print_retention_settings(asked.warehouse, asked.configs, asked.topics)
-    dry_run = bool(grid or asked.topics) or keeps_nothing(asked.warehouse, dry_run=dry_run)
-    with verb_session("retention", warehouse=asked.warehouse, reads_all=True) as verb:
+    print_retention_settings(root, asked.configs, asked.topics)
+    dry_run = bool(grid or asked.topics) or keeps_nothing(root, dry_run=dry_run)
+    with verb_session("retention", warehouse=root, reads_all=True) as verb:
         if grid:
-            print_what_if(run_what_if(verb.spark, asked, grid), output)
+            print_what_if(run_what_if(Warehouse(verb.spark, root), asked, grid), output)
             unsure = 0
         else:
-            decided = run_retention(verb.spark, asked, dry_run=dry_run)
+            decided = run_retention(Warehouse(verb.spark, root), asked, dry_run=dry_run)
             with ExitStack() as caches:
                 decided = computed_once(decided, caches) if dry_run else decided
                 print_retention(decided, output)
                 unsure = print_not_decided(decided)
-        tell_as_built(verb.spark, asked.warehouse, now_ms=asked.now_ms, topics=asked.topics)
+        tell_as_built(verb.spark, root, now_ms=asked.now_ms, topics=asked.topics)
     return ExitStatus.FINDINGS if unsure else ExitStatus.DONE
 
 
@@ -111,6 +113,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
     from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import print_not_decided  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
@@ -119,29 +122,31 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     )
     from kafka_segments.verbs.judge.retention.run import run_explain  # noqa: PLC0415
 
-    asked = retention_options(**options)
-    known = partitions_known(asked.warehouse)
+    asked, root = retention_options(**options), absolute_uri(options["warehouse"])
+    known = partitions_known(root)
     if known is not None:
         logs = (f"{one.topic}-{one.partition}" for one in known)
         named = f"{folder.topic}-{folder.partition}"
-        require_names(asked.warehouse, "segments of", (named,), logs)
+        require_names(root, "segments of", (named,), logs)
     with (
-        verb_session("retention explain", warehouse=asked.warehouse) as verb,
+        verb_session("retention explain", warehouse=root) as verb,
         ExitStack() as caches,
     ):
-        decided = run_explain(verb.spark, asked, topic=folder.topic, partition=folder.partition)
+        decided = run_explain(
+            Warehouse(verb.spark, root), asked, topic=folder.topic, partition=folder.partition
+        )
         decided = computed_once(decided, caches)
         if output != "table":
             print_rows(decided, output)
         else:
             found = decided.take(MOST_SEGMENTS + 1)
             if not found:
-                raise UsageError(f"{asked.warehouse} has no segments of {log}")
+                raise UsageError(f"{root} has no segments of {log}")
             print_explain(found, asked.configs, now_ms=asked.now_ms)
         unsure = print_not_decided(decided)
         tell_as_built(
             verb.spark,
-            asked.warehouse,
+            root,
             now_ms=asked.now_ms,
             topics=(folder.topic,),
             partition=folder.partition,

@@ -212,14 +212,12 @@ def retention_options(
             raise UsageError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{remote_offsets}: {error}") from None
-    root = absolute_uri(warehouse)
     return RetentionOptions(
-        warehouse=root,
         configs=load_configs(
             load_settings(conf, pairs),
             topic_configs=topic_configs,
             server_properties=server_properties,
-            warehouse=root,
+            warehouse=absolute_uri(warehouse),
             now_ms=now_ms,
             decide=True,
         ),

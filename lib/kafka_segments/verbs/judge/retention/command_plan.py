@@ -87,18 +87,19 @@ def rollback(**options: Any) -> None:
 
 
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run_plan import run_plan  # noqa: PLC0415
 
-    asked = retention_options(**options)
-    print_retention_settings(asked.warehouse, asked.configs)
+    asked, root = retention_options(**options), absolute_uri(options["warehouse"])
+    print_retention_settings(root, asked.configs)
     if not dry_run:
-        require_writable(asked.warehouse)
-    session = verb_session("retention plan", warehouse=asked.warehouse, reads_all=True)
+        require_writable(root)
+    session = verb_session("retention plan", warehouse=root, reads_all=True)
     with session as verb:
         plan_id, planned = run_plan(
-            verb.spark,
+            Warehouse(verb.spark, root),
             asked,
             has_digests=has_digests,
             dry_run=dry_run,
@@ -122,12 +123,13 @@ def _move(
 
     root = absolute_uri(warehouse)
     require_plan(root, "retention_plans", plan_id)
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention import run_plan as steps  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_plan import print_moves  # noqa: PLC0415
 
     aside = None if aside is None else aside.resolve()
-    asked = steps.MoveOptions(root, plan_id, aside=aside, execute=execute)
+    asked = steps.MoveOptions(plan_id, aside=aside, execute=execute)
     with verb_session("retention", warehouse=root, has_few=False) as verb:
-        moves = getattr(steps, run_step)(verb.spark, asked)
+        moves = getattr(steps, run_step)(Warehouse(verb.spark, root), asked)
         refused = print_moves(moves, output, execute=execute)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE

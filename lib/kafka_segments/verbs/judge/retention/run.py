@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
@@ -74,14 +74,12 @@ class RetentionOptions:
     """What a decision depends on besides the tables. ``now_ms`` is the run's clock.
 
     Attributes:
-        warehouse: URI of the tables.
         configs: the settings of topics and brokers.
         rules: the rules of a release.
         remote_offsets: the last offset in remote storage, of tiered partitions.
         topics: of these alone; empty: of all.
     """
 
-    warehouse: str
     configs: TopicConfigs
     rules: RetentionRules
     now_ms: int
@@ -89,25 +87,25 @@ class RetentionOptions:
     topics: tuple[str, ...] = ()
 
 
-def run_retention(spark: SparkSession, options: RetentionOptions, *, dry_run: bool) -> DataFrame:
-    """Decide for every segment of the warehouse; return rows of ``retention_decisions``.
+def run_retention(tables: Warehouse, options: RetentionOptions, *, dry_run: bool) -> DataFrame:
+    """Decide for every segment of a warehouse; return rows of ``retention_decisions``.
 
     Raises:
         UsageError: the warehouse has no segments.
     """
     run_id = uuid.uuid4().hex
     decided = (
-        segments_to_decide(spark, options)
+        segments_to_decide(tables, options)
         .transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
         .withColumns(stamp_of(run_id, options.now_ms))
     )
     if dry_run:
         return decided
-    return Warehouse(spark, options.warehouse).keep_run(RETENTION_DECISIONS, decided, run_id)
+    return tables.keep_run(RETENTION_DECISIONS, decided, run_id)
 
 
 def run_what_if(
-    spark: SparkSession, options: RetentionOptions, grid: Sequence[Mapping[str, Any]]
+    tables: Warehouse, options: RetentionOptions, grid: Sequence[Mapping[str, Any]]
 ) -> DataFrame:
     """Say what other settings keep; return a row for each topic and combination of settings.
 
@@ -119,14 +117,14 @@ def run_what_if(
     compare = compare_retention(
         now_ms=options.now_ms,
         rules=options.rules,
-        changes=local_rows(spark, rows, columns),
+        changes=local_rows(tables.spark, rows, columns),
         keys=keys,
     )
-    return segments_to_decide(spark, options).transform(compare)
+    return segments_to_decide(tables, options).transform(compare)
 
 
 def run_explain(
-    spark: SparkSession, options: RetentionOptions, *, topic: str, partition: int
+    tables: Warehouse, options: RetentionOptions, *, topic: str, partition: int
 ) -> DataFrame:
     """Decide for the segments of one log, on all brokers that have it, oldest first.
 
@@ -136,7 +134,7 @@ def run_explain(
     Raises:
         UsageError: the warehouse has no segments.
     """
-    of_log = segments_to_decide(spark, options).where(
+    of_log = segments_to_decide(tables, options).where(
         (F.col("topic") == topic) & (F.col("partition") == partition)
     )
     of_log = collected_if_few(of_log)
@@ -149,7 +147,7 @@ def run_explain(
     return (
         of_log.transform(decide)
         .transform(with_known_of_log(of_log))
-        .transform(with_settings(local_rows(spark, settings, _SETTINGS)))
+        .transform(with_settings(local_rows(tables.spark, settings, _SETTINGS)))
     )
 
 
@@ -164,30 +162,29 @@ def _settings_of(configs: ClusterConfigs, log: Row) -> list[dict[str, str]]:
     ]
 
 
-def segments_to_decide(spark: SparkSession, options: RetentionOptions) -> DataFrame:
+def segments_to_decide(tables: Warehouse, options: RetentionOptions) -> DataFrame:
     """Return the segments that are there, with all columns that ``decide_retention`` needs.
 
     Raises:
         UsageError: the warehouse has no segments, or none of a topic that is named.
     """
-    tables = Warehouse(spark, options.warehouse)
     offsets = options.remote_offsets
-    remote = local_rows(spark, offsets, _REMOTE) if offsets else None
+    remote = local_rows(tables.spark, offsets, _REMOTE) if offsets else None
     segments = tables.read(SEGMENTS, _OF_SEGMENTS)
     if options.topics:
-        _require_topics(segments, options)
+        _require_topics(tables.root, segments, options.topics)
         segments = segments.where(F.col("topic").isin(*options.topics))
     return (
         segments.transform(with_log_state(tables.read(LOGS, _OF_LOGS), remote))
         .transform(telling_left_over(tables))
-        .transform(with_topic_configs(spark, options.configs))
+        .transform(with_topic_configs(tables.spark, options.configs))
     )
 
 
-def _require_topics(segments: DataFrame, options: RetentionOptions) -> None:
-    known, what = logs_known(options.warehouse), "segments of topic"
+def _require_topics(warehouse: str, segments: DataFrame, topics: Sequence[str]) -> None:
+    known, what = logs_known(warehouse), "segments of topic"
     if known is None:
         there = segments.where(F.col("vanished_at").isNull()).select("topic")
-        require_values(options.warehouse, what, options.topics, there)
+        require_values(warehouse, what, topics, there)
     else:
-        require_names(options.warehouse, what, options.topics, (log.topic for log in known))
+        require_names(warehouse, what, topics, (log.topic for log in known))

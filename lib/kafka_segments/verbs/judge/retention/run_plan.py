@@ -8,7 +8,7 @@ from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.engines import collected_if_few
@@ -32,20 +32,18 @@ class MoveOptions:
     """Which plan is carried out, and how.
 
     Attributes:
-        warehouse: URI of the tables that hold the plan.
         plan_id: the plan's id.
         aside: the folder that the files go to; None: one beside each log directory.
         execute: move files; otherwise only say what would be moved.
     """
 
-    warehouse: str
     plan_id: str
     aside: Path | None = None
     execute: bool = False
 
 
 def run_plan(
-    spark: SparkSession,
+    tables: Warehouse,
     options: RetentionOptions,
     *,
     has_digests: bool,
@@ -62,7 +60,7 @@ def run_plan(
         UsageError: no segments, or segments that lie on no local file system.
     """
     plan_id = uuid.uuid4().hex[:12]
-    segments = segments_to_decide(spark, options)
+    segments = segments_to_decide(tables, options)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
     to_move = collected_if_few(segments.transform(decide).transform(choose_to_move(segments)))
     elsewhere = to_move.where(~F.col("path").startswith(LOCAL_ROOT)).first()
@@ -80,13 +78,12 @@ def run_plan(
     )
     if dry_run:
         return plan_id, planned
-    tables = Warehouse(spark, options.warehouse)
     tables.create(RETENTION_PLANS)
     tables.append(RETENTION_PLANS, planned)
-    return plan_id, _read_plan(spark, options.warehouse, plan_id)
+    return plan_id, _read_plan(tables, plan_id)
 
 
-def run_apply(spark: SparkSession, options: MoveOptions) -> Iterator[LogMove]:
+def run_apply(tables: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
     """Move the planned segments to the set-aside folder, log by log; yield what became of each.
 
     A log that is not as planned is refused, the others are moved. A log that an earlier run has
@@ -95,26 +92,26 @@ def run_apply(spark: SparkSession, options: MoveOptions) -> Iterator[LogMove]:
     Raises:
         UsageError: no such plan, or a set-aside folder inside a log directory.
     """
-    return _each_log(spark, options, partial(PlannedLog.apply, execute=options.execute))
+    return _each_log(tables, options, partial(PlannedLog.apply, execute=options.execute))
 
 
-def run_rollback(spark: SparkSession, options: MoveOptions) -> Iterator[LogMove]:
+def run_rollback(tables: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
     """Bring back what ``run_apply`` moved, log by log; yield what became of each.
 
     Raises:
         UsageError: no such plan.
     """
-    return _each_log(spark, options, partial(PlannedLog.roll_back, execute=options.execute))
+    return _each_log(tables, options, partial(PlannedLog.roll_back, execute=options.execute))
 
 
 def _each_log(
-    spark: SparkSession, options: MoveOptions, act: Callable[[PlannedLog], LogMove]
+    tables: Warehouse, options: MoveOptions, act: Callable[[PlannedLog], LogMove]
 ) -> Iterator[LogMove]:
     """Act on each log of a plan while the lock of its log directory is held."""
-    warehouse, plan_id, aside = options.warehouse, options.plan_id, options.aside
-    planned = _read_plan(spark, warehouse, plan_id)
+    plan_id, aside = options.plan_id, options.aside
+    planned = _read_plan(tables, plan_id)
     if planned.isEmpty():
-        raise UsageError(missing_plan(warehouse, RETENTION_PLANS.name, plan_id))
+        raise UsageError(missing_plan(tables.root, RETENTION_PLANS.name, plan_id))
     ordered = stream_rows(planned.orderBy("log_dir", "path"))
     rows = (row.asDict(recursive=True) for row in ordered)
     for log_dir, of_dir in itertools.groupby(rows, key=itemgetter("log_dir")):
@@ -127,10 +124,9 @@ def _each_log(
                 yield moved(list(of_log), aside, act, refusal)
 
 
-def _read_plan(spark: SparkSession, warehouse: str, plan_id: str) -> DataFrame:
-    tables = Warehouse(spark, warehouse)
+def _read_plan(tables: Warehouse, plan_id: str) -> DataFrame:
     if tables.version(RETENTION_PLANS) is None:
-        raise UsageError(missing_table(warehouse, RETENTION_PLANS.name))
+        raise UsageError(missing_table(tables.root, RETENTION_PLANS.name))
     plans = tables.read(RETENTION_PLANS)
     if "digests" not in plans.columns:  # version 1
         plans = plans.withColumn("digests", F.lit(None).cast("map<string, string>"))
