@@ -10,15 +10,14 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from kafka_segments.engine.spark.archive import class_archive, is_switched_off, keeps_its_own
 from kafka_segments.engine.spark.jars import jars_of
 from kafka_segments.engine.spark.session import spark_session
+from kafka_segments.engine.workarounds.jvm import end_jvm
 from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.files.storage.scratch import scratch_below, scratch_folder
 
@@ -39,7 +38,7 @@ def make_class_archive(root: Path, archive: Path) -> None:
             try:
                 _load_classes(root, written, folder)
             finally:
-                _end_jvm()
+                end_jvm()  # it writes the archive as its last act
         for older in archive.parent.glob(f"{archive.name.partition('-')[0]}-*"):
             if older != written:
                 older.unlink(missing_ok=True)
@@ -58,15 +57,6 @@ def _load_classes(root: Path, written: Path, folder: Path) -> None:
             _run_verbs(folder)
         table = spark.read.format("delta").load(f"{folder}/warehouse/segments")
         table.groupBy("topic").count().orderBy("topic").collect()
-
-
-def _end_jvm() -> None:
-    """End the JVM and wait for it: it writes the archive as its last act."""
-    gateway: Any = SparkContext._gateway
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
 
 
 def _run_verbs(folder: Path) -> None:

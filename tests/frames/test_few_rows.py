@@ -13,7 +13,7 @@ from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_row
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER
-from kafka_segments.engine.spark import kept_rows
+from kafka_segments.engine.workarounds import kept_rows
 
 COLUMNS = StructType([StructField("id", LongType()), StructField("process", LongType())])
 WHOLE_STAGE = "spark.sql.codegen.wholeStage"

@@ -265,9 +265,9 @@ def _has_session() -> bool:
     """Tell whether a session runs already, as in a notebook, a test or the shell."""
     if "pyspark.sql" not in sys.modules:
         return False
-    from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    # The JVM is not asked: of its threads, only those that have used the session know it.
-    has_context = SparkContext._active_spark_context is not None
-    return has_context or SparkSession.getActiveSession() is not None
+    from kafka_segments.engine.workarounds.jvm import has_jvm  # noqa: PLC0415
+
+    # Of the JVM's threads, only those that have used the session know it.
+    return has_jvm() or SparkSession.getActiveSession() is not None

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.spark.connect import is_connect
-from kafka_segments.engine.spark.kept_rows import plan_of_kept_rows
+from kafka_segments.engine.workarounds.kept_rows import plan_of_kept_rows
 
 _KNOWN: WeakKeyDictionary[DataFrame, tuple[pa.Table, StructType]] = WeakKeyDictionary()
 

@@ -4,12 +4,12 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.spark.connect import is_connect
+from kafka_segments.engine.workarounds.jvm import jvm_of
 from kafka_segments.errors import SparkEndedError
 
 _PATIENCE_SECONDS = 10.0
@@ -25,10 +25,9 @@ def jvm_end(spark: SparkSession, error: Exception) -> SparkEndedError | None:
     """
     if is_connect(spark):
         return None
-    gateway: Any = spark.sparkContext._gateway
-    process: subprocess.Popen[bytes] | None = gateway.proc
+    process, address = jvm_of(spark)
     if process is None:  # spark-submit started it
-        if _answers(gateway.java_parameters.address, gateway.java_parameters.port):
+        if _answers(address):
             return None
         return SparkEndedError("Spark's JVM ended", f"its log says why; {_AGAIN}")
     try:
@@ -62,9 +61,9 @@ def _is_cut_off(error: Exception) -> bool:
     return is_py4j or isinstance(error, ConnectionError | EOFError)
 
 
-def _answers(address: str, port: int) -> bool:
+def _answers(address: tuple[str, int]) -> bool:
     try:
-        socket.create_connection((address, port), timeout=_PATIENCE_SECONDS).close()
+        socket.create_connection(address, timeout=_PATIENCE_SECONDS).close()
     except OSError:
         return False
     return True

@@ -6,9 +6,6 @@ where it was started.
 
 import os
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import SparkSession
 
 _SOCKET = f".{'0' * 36}.sock"  # as Spark and PySpark name theirs
 _LONGEST_SOCKET = 103  # bytes of a path, where it is shortest: macOS
@@ -23,10 +20,3 @@ def scratch_settings(folder: Path) -> dict[str, str]:
     if len(os.fsencode(folder / _SOCKET)) > _LONGEST_SOCKET:
         settings["spark.python.unix.domain.socket.enabled"] = "false"
     return settings
-
-
-def let_jvm_remove(spark: SparkSession, folder: Path) -> None:
-    """Have the JVM remove the folder when it ends: this process may be killed before it."""
-    jvm: Any = spark.sparkContext._jvm
-    hooks = jvm.org.apache.spark.util.ShutdownHookManager
-    hooks.registerShutdownDeleteDir(jvm.java.io.File(str(folder)))

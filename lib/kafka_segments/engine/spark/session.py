@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -26,7 +25,7 @@ from kafka_segments.engine.spark.jvm_lines import JvmLines
 from kafka_segments.engine.spark.jvm_start import NO_START, start_error
 from kafka_segments.engine.spark.memory import heap_ceiling
 from kafka_segments.engine.spark.parallelism import default_parallelism
-from kafka_segments.engine.spark.scratch import let_jvm_remove, scratch_settings
+from kafka_segments.engine.spark.scratch import scratch_settings
 from kafka_segments.engine.spark.site_settings import MEANING, WITHOUT_STRANGERS, site_error
 from kafka_segments.engine.spark.surroundings import (
     LOOPBACK,
@@ -34,6 +33,7 @@ from kafka_segments.engine.spark.surroundings import (
     require_temporary_folder,
     without_strangers,
 )
+from kafka_segments.engine.workarounds.jvm import has_jvm, let_jvm_remove
 from kafka_segments.errors import SparkEndedError
 from kafka_segments.files.storage.scratch import scratch_folder
 
@@ -223,7 +223,7 @@ def _running() -> SparkSession | None:
     Each thread of the JVM knows an active session; after Ctrl-C a new one serves this thread.
     """
     active = SparkSession.getActiveSession()
-    if active is not None or connects() or SparkContext._active_spark_context is None:
+    if active is not None or connects() or not has_jvm():
         return active
     return SparkSession.builder.getOrCreate()
 

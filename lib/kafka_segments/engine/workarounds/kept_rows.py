@@ -1,7 +1,8 @@
 """A workaround: Spark plans what was persisted with all the steps that lead to it.
 
 ``localCheckpoint`` cuts a plan, too, but nobody can let go of its rows at the end of a verb. So
-classes of Spark that are not public do it; Spark 4.2.0 needs this still.
+classes of Spark that are not public do it. Spark 4.2.0 needs this still; with a public way to let
+go of such rows it can go.
 """
 
 from typing import Any
@@ -24,12 +25,12 @@ def plan_of_kept_rows(kept: DataFrame) -> DataFrame:
 def _cut(kept: DataFrame) -> DataFrame:
     spark = kept.sparkSession
     caches = spark._jsparkSession.sharedState().cacheManager()
-    held = caches.lookupCachedData(kept._jdf).get().cachedRepresentation()
+    cached = caches.lookupCachedData(kept._jdf).get().cachedRepresentation()
     # Spark 4.2 fails to join such a plan with itself if it says how its rows are ordered.
-    no_order = held.outputOrdering().take(0)
+    no_order = cached.outputOrdering().take(0)
     columns = kept._jdf.queryExecution().analyzed().output()
-    rows = held.copy(columns, held.cacheBuilder(), no_order)
-    getattr(rows, "statsOfPlanToCache_$eq")(held.statsOfPlanToCache())
+    rows = cached.copy(columns, cached.cacheBuilder(), no_order)
+    getattr(rows, "statsOfPlanToCache_$eq")(cached.statsOfPlanToCache())
     jvm: Any = spark.sparkContext._jvm
     dataset = jvm.org.apache.spark.sql.classic.Dataset
     return DataFrame(dataset.ofRows(spark._jsparkSession, rows), spark)

@@ -1,0 +1,1 @@
+"""What Spark and PySpark have no public way for, each with the release that still lacks it."""
