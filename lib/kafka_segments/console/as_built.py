@@ -22,7 +22,7 @@ def tell_as_built(
     topics: Sequence[str] = (),
     partition: int | None = None,
 ) -> None:
-    """Say on stderr of which builds the tables are; where logs lack their end, more is not known.
+    """Say on stderr which builds made the tables, and which logs lack their end: not all is known.
 
     ``topics``, ``partition``: the logs that are asked about, as for ``read_as_built``.
     """
@@ -37,7 +37,7 @@ def tell_as_built(
 
 
 def tell_age(spark: "SparkSession", warehouse: str, *, now_ms: int) -> None:
-    """Say on stderr of which builds the tables are, where an answer is of the moment ``now_ms``."""
+    """Say on stderr which builds made the tables, for an answer about the moment ``now_ms``."""
     from kafka_segments.engine.tables.as_built import read_builds_ms  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 

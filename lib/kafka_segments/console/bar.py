@@ -173,7 +173,7 @@ class ReadingHere:
 
 
 class ReadingStage:
-    """The stage that reads what a verb has told of: the first one with as many tasks.
+    """The stage that reads what a verb announced: the first one with that number of tasks.
 
     Its tasks have about as many bytes each, so those that are done tell how much is read. Where a
     verb tells of more to read, it is a later stage.

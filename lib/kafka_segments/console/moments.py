@@ -1,4 +1,4 @@
-"""Moments that a person gave; a number that is ms by the rules and by its size no ms is told."""
+"""Moments that a person gave; a number that counts as ms but looks like another unit is said."""
 
 from kafka_segments.console.lines import say
 from kafka_segments.kafka.wire.moments import likely_unit, moment_text, parse_moment, parse_point

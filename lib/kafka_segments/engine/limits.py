@@ -75,7 +75,7 @@ class Load(NamedTuple):
 
 
 class Work(Enum):
-    """What a verb does with what it has found, as far as the most that is few differs for it."""
+    """The kinds of work that have a limit of their own for what counts as few."""
 
     ROWS = auto()
     """Rows are joined and written: of files that were listed, of an index."""

@@ -51,7 +51,7 @@ def by_keys(rows: DataFrame, keys: Sequence[str], *, order: Sequence[str | Colum
 
 
 def are_few(*tables: pa.Table) -> bool:
-    """Tell whether a build works on the rows of these, left over of a larger listing, as on few."""
+    """Tell whether a build works on rows that are left of a larger listing as on few."""
     return max(map(len, tables)) <= MOST_UNLIKE
 
 
@@ -93,7 +93,7 @@ def as_dicts(rows: DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def distinct_values(rows: DataFrame, column: str, *, most: int) -> list[Any]:
-    """Return the distinct values of a column, of very many some: not fewer than ``most``."""
+    """Return the distinct values of a column; if there are more than ``most``, at least so many."""
     here = rows_in_driver(rows)
     if here is None:
         return [row[0] for row in rows.select(column).distinct().take(most)]
@@ -102,7 +102,7 @@ def distinct_values(rows: DataFrame, column: str, *, most: int) -> list[Any]:
 
 
 def count_set(rows: DataFrame, columns: Sequence[str]) -> dict[str, int]:
-    """Return of some columns in how many rows each has a value."""
+    """Count for each of some columns the rows in which it has a value."""
     here = rows_in_driver(rows)
     if here is not None:
         return {name: len(here) - here[name].null_count for name in columns}

@@ -25,7 +25,7 @@ def map_rows(
     rows_at_once: int = 1,
     tell: Callable[[pa.RecordBatch], None] | None = None,
 ) -> DataFrame:
-    """Map rows as ``DataFrame.mapInArrow`` does; few ones at once, in the driver.
+    """Map rows as ``DataFrame.mapInArrow`` does; few ones in the driver, without a job.
 
     ``most_in_driver``: that many at most; None: as many as few rows may be.
     ``spread``: others are shared out to as many tasks as the session runs at once.
@@ -55,7 +55,7 @@ def map_rows(
 def _told(
     rows: pa.Table, at_once: int, tell: Callable[[pa.RecordBatch], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows, so many at once; tell of them when the next ones are asked for."""
+    """Yield rows in groups of so many; report a group when the next one is asked for."""
     for batch in rows.to_batches(max_chunksize=at_once):
         yield batch
         tell(batch)

@@ -28,7 +28,7 @@ TellRead = Callable[[int], None]
 
 
 def tell_nobody(load: Load, tasks: int) -> None:
-    """Be told how much is read, where nobody wants to know."""
+    """Take no notice of how much is read."""
 
 
 def count_tasks(load: Load, *, cores: int) -> int:

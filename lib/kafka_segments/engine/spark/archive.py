@@ -85,7 +85,7 @@ def archive_options(archive: Path) -> str:
 
 
 def make_archive_later(root: Path, jars: Sequence[Path]) -> None:
-    """Start making the archive where there is none, in a process of its own; return at once.
+    """Start making the archive where there is none, in a process that nobody waits for.
 
     It is tried once, and never on machines of CI or where Java makes it.
     """

@@ -48,7 +48,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _NotFetchedError(KafkaSegmentsError):
-    """One way to fetch JARs that did not lead to them."""
+    """One way to fetch JARs failed; another may not."""
 
 
 def ready_jars(root: Path) -> list[Path]:

@@ -54,7 +54,7 @@ def defaults_file() -> Path | None:
 
 
 def site_error(text: str) -> UsageError | None:
-    """Return an error that names the site's setting that Spark failed by; None: it was none.
+    """Return an error that names the site's setting by which Spark failed; None: no setting did.
 
     ``text``: what Spark said. It was a setting if the text has its value, or a part of a list: the
     class that is missing, the file that is not there.
@@ -72,7 +72,7 @@ def site_error(text: str) -> UsageError | None:
 
 
 def standing_against(settings: Mapping[str, str]) -> list[str]:
-    """Return what a session of a user's own sets otherwise than our queries mean, in words."""
+    """Return in words which settings of a user's own session our queries do not expect."""
     return [
         f"{key} is {settings[key]} ({value} is meant)"
         for key, value in MEANING.items()

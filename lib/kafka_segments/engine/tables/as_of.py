@@ -32,7 +32,7 @@ def last_at_or_below(
 def last_of_each_at_or_below(
     entries: DataFrame, *, keys: Sequence[str], at: str, entry_at: str, kinds: Sequence[str]
 ) -> Transform:
-    """Join each row with entries of several kinds at once: of each kind the last one.
+    """Join each row with the last entry of each of several kinds, by one join.
 
     Each of ``kinds`` is a column of the entries, which is null in those of other kinds. Within a
     kind and the keys values of ``entry_at`` must be unique.

@@ -165,7 +165,7 @@ def write_durably(
 
 
 def create_empty(path: str) -> bool:
-    """Make an empty file, which is whole at once; return whether that is done.
+    """Make an empty file, which is whole as soon as it exists; return whether that is done.
 
     It is not where there is something of that name, or where the file cannot be made.
     """

@@ -79,8 +79,8 @@ def commit_lock(table: str) -> Iterator[None]:
 def internals_lock(warehouse: str) -> Iterator[None]:
     """Wait until no other run reads internal topics, as ``warehouse_lock``.
 
-    A history is folded from all replicas in the tables: two runs at once would each miss the
-    other's.
+    A history is folded from all replicas in the tables: two runs at the same time would each
+    miss the other's.
     """
     with creation_lock(warehouse, "_internals"):
         yield

@@ -25,8 +25,8 @@ def make_folder(folder: Place) -> None:
 def publish(target: Place, data: bytes) -> None:
     """Write a file that appears whole: a temporary name beside it, then a rename.
 
-    A store that shows an object only when its upload ends gets the name at once. On a local disk
-    the file is not synced: index files are many, and can be made anew.
+    A store that shows an object only when its upload ends gets the final name from the
+    start. On a local disk the file is not synced: index files are many, and can be made anew.
 
     Raises:
         OSError: the store refused; only the file that was there before is left.

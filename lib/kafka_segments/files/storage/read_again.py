@@ -1,7 +1,7 @@
 """Marks in a warehouse by which the next build of each source reads all of its segments again.
 
 A mark is a file, and so is what says that a source has been read again since. None is ever changed:
-builds at once, killed ones and stores without locks lose none.
+builds that run at the same time, killed ones and stores without locks lose none.
 """
 
 import hashlib

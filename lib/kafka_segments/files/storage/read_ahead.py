@@ -429,7 +429,7 @@ class ReadAhead:
         self._ahead.append(_Ahead(piece, fetched))
 
     def _fill(self, piece: _Piece, at_once: int) -> int:
-        """Fill a piece, and let the next one be fetched at once: nobody has to wake up for it."""
+        """Fill a piece, and start the next fetch from this thread: no other has to wake up."""
         started = time.perf_counter()
         length = piece.fetch(self._ranges)
         if length == LARGEST_READ_BYTES:

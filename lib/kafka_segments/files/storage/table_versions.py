@@ -9,9 +9,9 @@ changed. A store looks after bits itself: the CRC-32 is noted of commits on loca
 The notes have a CRC-32 of their own: a flipped bit in them would tell of a sound commit that it is
 another one. It stands where a release that does not know it sees a table without commits.
 
-A store has no locks: of two runs that write the notes at once the later one wins, and what the
-other one had noted is not. A version that is noted is then older than the log's: nothing is refused
-for it.
+A store has no locks: of two runs that write the notes at the same time the later one wins, and
+what the other one had noted is lost. A version that is noted is then older than the log's: nothing
+is refused for it.
 """
 
 import json

@@ -123,7 +123,7 @@ def plan_in_driver(
     identity: Identity,
     full: bool,
 ) -> Planned:
-    """Decide what ``plan_scan`` and ``gone`` decide, but for which segments are touched anew.
+    """Decide as ``plan_scan`` and ``gone`` do, but not which rows are only to be retouched.
 
     Args:
         listed: rows of a listing, whole.

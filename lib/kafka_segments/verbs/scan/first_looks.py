@@ -79,7 +79,7 @@ class FirstLooks:
 
 
 class LooksAtOnce:
-    """Looks at many segments of a store at once: most of a look there is waiting.
+    """Looks at many segments of a store in parallel: most of a look there is waiting.
 
     Segments on a local disk are left out, where nothing is waited for. Its threads, and the
     buffers of each, are kept until it is closed.

@@ -119,7 +119,7 @@ def _few_at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[_Asked]:
 
 
 def _looked_ahead(asked: Iterable[_Asked], looks: LooksAtOnce) -> Iterator[_Asked]:
-    """Begin the looks at rows before those at the rows before them have come to their end."""
+    """Begin the first looks at a batch of rows while those at the batch before it still run."""
     before: _Asked | None = None
     for one in asked:
         begun = one._replace(looks=looks.begin(one.given))

@@ -135,7 +135,7 @@ class BuildTables:
             self._warehouse.merge(SEGMENTS, in_one_task(segments))
 
     def _remove_foreign_indexes(self, vanished: DataFrame) -> None:
-        """Remove the index files that Kafka does not have: they go with their segments."""
+        """Remove the files in formats other than Kafka's of segments that are gone."""
         output = self._output
         if output is None or output.index_dir is None:
             return

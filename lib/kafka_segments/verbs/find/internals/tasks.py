@@ -31,7 +31,7 @@ _RECORD_COLUMNS = {  # of the data source, by the columns of the table
 def read_records(files: DataFrame, *, tell: TellLoad = tell_nobody) -> DataFrame:
     """Read files of internal topics; what cannot be read becomes a row with ``problem``.
 
-    ``tell`` is told how much tasks will read; it is not called where few rows are read at once.
+    ``tell`` is told how much tasks will read; it is not called where the driver reads few rows.
 
     Needs: the columns of ``FILE_COLUMNS``.
     Gives: the columns of ``internal_records``.

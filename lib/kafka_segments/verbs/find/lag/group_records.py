@@ -17,7 +17,7 @@ _MODERN = ("ConsumerGroup", "StreamsGroup")
 class Record(NamedTuple):
     """A record of the group's, or a marker: then ``control_type`` says which.
 
-    ``producer_id`` None: it counts at once.
+    ``producer_id`` None: it counts without a marker.
     """
 
     offset: int

@@ -40,8 +40,8 @@ def read_commits(segments: DataFrame) -> DataFrame:
 
     Needs: rows of ``segments``.
     Gives: path (of the segment), offsets_partition, position (offset of the record),
-        record_timestamp_ms, producer_id (null: none, the commit counts at once), control_type (of
-        a marker: 0 abort, 1 commit; null: a commit), group_id, topic, topic_partition,
+        record_timestamp_ms, producer_id (null: none, the commit needs no marker), control_type
+        (of a marker: 0 abort, 1 commit; null: a commit), group_id, topic, topic_partition,
         committed_offset (null: a tombstone), commit_timestamp_ms, problem (null: none).
     """
     records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
@@ -87,7 +87,7 @@ def _control_type() -> Column:
 
 
 def _producer_id() -> Column:
-    """Return the producer whose marker a batch waits for; null: it counts at once.
+    """Return the producer whose marker a batch waits for; null: it needs no marker.
 
     A batch with a producer id waits, transactional or not (OffsetMetadataManager).
     """

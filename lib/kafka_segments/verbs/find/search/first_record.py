@@ -123,7 +123,7 @@ class FirstRecordFinder:
     ) -> tuple[int, int] | None:
         """Return offset and timestamp of the first record of the batch that fits.
 
-        All are decoded at once where nothing speaks against it, which is fast. What that meets
+        All are decoded in one pass where nothing speaks against it, which is fast. What that meets
         behind the record does not count where brokers do not read so far.
         """
         header = self._header[:, 0]

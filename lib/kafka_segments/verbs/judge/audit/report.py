@@ -51,7 +51,7 @@ def _alike(findings: DataFrame) -> DataFrame:
 
 
 def _finding(row: Row) -> str:
-    """Return the lines of a finding; all are printed at once, which is quicker."""
+    """Return the lines of a finding; they are printed by one call, which is quicker."""
     kind = f" ({cell(row['kind'])})" if row["kind"] else ""
     path = cell(row["path"])
     more = f"{row['files']} files, e.g. {path}" if row["files"] > 1 else path

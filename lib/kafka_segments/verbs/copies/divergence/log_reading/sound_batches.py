@@ -206,7 +206,7 @@ class _Found:
         yield from self._fitting(batches)
 
     def rest(self) -> Iterator[Sound]:
-        """Yield the batch that waits, if there is one and it fits: none follows at once."""
+        """Yield the batch that waits, if there is one and it fits: no batch follows it."""
         if self._waiting is not None:
             waiting, self._waiting = self._waiting, None
             yield from self._fitting(waiting)
