@@ -29,9 +29,9 @@ from kafka_segments.verbs.change.recovery.apply.run import (
     run_rollback,
 )
 from kafka_segments.verbs.change.recovery.kit_manifest import LogKit, folder_of, read_kit, read_log
+from support.verbs.ended_processes import KILLED, is_ended
 from support.verbs.recovery_kits import made_kit
 
-KILLED = 9
 CHANGES = (
     *("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "mkdir", "link"),
     *("chown", "truncate", "write"),
@@ -130,17 +130,8 @@ def _identity(status: os.stat_result) -> str:
 
 
 def _ended_early(act: Callable[[], object], steps: int, trace: Path) -> bool:
-    child = os.fork()
-    if child == 0:
-        try:
-            _end_after(steps, os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
-            act()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, KILLED), status
-    return status == KILLED
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    return is_ended(lambda: _end_after(steps, os.open(trace, flags)), act)
 
 
 def _is_advanced(log_dir: Path, logs: Sequence[LogKit], trace: Path) -> bool:

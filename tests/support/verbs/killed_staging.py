@@ -17,8 +17,8 @@ from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_l
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
 from kafka_segments.verbs.change.migrate.staged_log import Side, StagedLog, log_state
+from support.verbs.ended_processes import KILLED, is_ended
 
-KILLED = 9
 CHANGES = ("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "mkdir", "link")
 RULES = MigrationRules()
 
@@ -69,17 +69,8 @@ def _end_after(steps: int) -> None:
 
 
 def _ended_early(log: StagedLog, steps: int) -> bool:
-    child = os.fork()
-    if child == 0:
-        try:
-            _end_after(steps)
-            stage(log, planned(log, SegmentAction.CONVERT))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, KILLED), status
-    return status == KILLED
+    segments = planned(log, SegmentAction.CONVERT)
+    return is_ended(lambda: _end_after(steps), lambda: stage(log, segments))
 
 
 def main() -> None:

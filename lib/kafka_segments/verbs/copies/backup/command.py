@@ -1,6 +1,5 @@
 """``backup``: whether a backup holds what its cluster held."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,13 +12,11 @@ from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.copies.divergence.command import (
-    HEADERS,
-    RECORDS,
+    comparison_options,
     digests_option,
     shared_options,
 )
-from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, named_copies
-from kafka_segments.verbs.copies.divergence.policies.options import load_policies
+from kafka_segments.verbs.copies.divergence.copy_option import named_copies
 
 
 @click.group(cls=Group)
@@ -70,35 +67,21 @@ def _verify(
     copies: tuple[tuple[str, str], ...],
     moment: str | None,
     warehouse: str | None,
-    digests: tuple[str, ...],
-    check: str,
-    topic_configs: tuple[Path, ...],
-    server_properties: Path | None,
     now_ms: int,
     output: str,
     dry_run: bool,
+    **asked: Any,
 ) -> int:
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup  # noqa: PLC0415
-    from kafka_segments.verbs.copies.divergence.options import CopyOptions, given_digests  # noqa: PLC0415
 
     if any(name == BACKUP for name, _ in copies):
         raise UsageError(f"--against {BACKUP}=…: the backup has this name, give it another")
     root = None if warehouse is None else absolute_uri(warehouse)
-    asked = CopyOptions(
-        copies=absolute_copies((*((BACKUP, uri) for uri in backups), *copies)),
-        now_ms=now_ms,
-        check_crc=check != HEADERS,
-        check_keys=check == RECORDS,
-        anchor=BACKUP,
-        digests=given_digests(digests, own=root),
-        policies=load_policies(
-            topic_configs=topic_configs,
-            server_properties=server_properties,
-            warehouse=warehouse,
-            now_ms=now_ms,
-        ),
+    copies = (*((BACKUP, uri) for uri in backups), *copies)
+    options = comparison_options(
+        **asked, copies=copies, warehouse=root, now_ms=now_ms, anchor=BACKUP
     )
     moment_ms = None if moment is None else given_point("--moment", moment, now_ms=now_ms)
     dry_run = keeps_nothing(root, dry_run=dry_run)
@@ -106,7 +89,7 @@ def _verify(
         keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
         verified = run_backup(
             verb.spark,
-            asked,
+            options,
             verb.caches,
             moment_ms=moment_ms,
             keep_in=keep_in,

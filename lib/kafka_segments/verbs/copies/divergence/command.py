@@ -1,7 +1,8 @@
 """``divergence``: compare copies of logs with each other."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +26,10 @@ from kafka_segments.verbs.copies.divergence.policies.options import load_policie
 from kafka_segments.verbs.copies.divergence.repair.command import repair
 from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
-FULL, HEADERS, RECORDS = "full", "headers", "records"
+if TYPE_CHECKING:
+    from kafka_segments.verbs.copies.divergence.options import CopyOptions
+
+_FULL, _HEADERS, _RECORDS = "full", "headers", "records"
 
 digests_option = click.option(
     "--digests",
@@ -39,8 +43,8 @@ digests_option = click.option(
 shared_options = with_options(
     click.option(
         "--check",
-        type=click.Choice([FULL, HEADERS, RECORDS]),
-        default=FULL,
+        type=click.Choice([_FULL, _HEADERS, _RECORDS]),
+        default=_FULL,
         show_default=True,
         help="full: read every byte and verify checksums; headers: compare what the batches'"
         " headers say, which finds no bit rot inside of batches; records: as full, and where copies"
@@ -98,47 +102,57 @@ def compare(**options: Any) -> None:
     run_with(_compare, options)
 
 
-def _compare(
-    *,
-    copies: tuple[tuple[str, str], ...],
-    warehouse: str | None,
-    digests: tuple[str, ...],
-    match: str,
-    check: str,
-    topic_configs: tuple[Path, ...],
-    server_properties: Path | None,
-    now_ms: int,
-    output: str,
-    dry_run: bool,
-) -> int:
+def _compare(*, warehouse: str | None, match: str, output: str, dry_run: bool, **asked: Any) -> int:
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
-    from kafka_segments.verbs.copies.divergence.options import CopyOptions, given_digests  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.run import run_divergence  # noqa: PLC0415
 
     root = None if warehouse is None else absolute_uri(warehouse)
-    asked = CopyOptions(
+    options = comparison_options(**asked, warehouse=root, match=Match(match))
+    dry_run = keeps_nothing(root, dry_run=dry_run)
+    with verb_session("divergence", warehouse=root) as verb:
+        keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
+        compared = run_divergence(
+            verb.spark, options, verb.caches, keep_in=keep_in, tell=verb.work.reads
+        )
+        found = print_divergence(compared, output)
+    return ExitStatus.FINDINGS if found else ExitStatus.DONE
+
+
+def comparison_options(
+    *,
+    copies: Sequence[tuple[str, str]],
+    warehouse: str | None,
+    digests: Sequence[str],
+    check: str,
+    topic_configs: Sequence[Path],
+    server_properties: Path | None,
+    now_ms: int,
+    **of_verb: Any,
+) -> "CopyOptions":
+    """Read what the verbs that compare copies take alike, beside the options of the verb's own.
+
+    ``warehouse``: the absolute URI of the tables that keep the result; None: nothing does.
+
+    Raises:
+        UsageError: as ``load_configs`` and ``CopyOptions``.
+    """
+    from kafka_segments.verbs.copies.divergence.options import CopyOptions, given_digests  # noqa: PLC0415
+
+    return CopyOptions(
         copies=absolute_copies(copies),
         now_ms=now_ms,
-        check_crc=check != HEADERS,
-        check_keys=check == RECORDS,
-        match=Match(match),
-        digests=given_digests(digests, own=root),
+        check_crc=check != _HEADERS,
+        check_keys=check == _RECORDS,
+        digests=given_digests(digests, own=warehouse),
         policies=load_policies(
             topic_configs=topic_configs,
             server_properties=server_properties,
             warehouse=warehouse,
             now_ms=now_ms,
         ),
+        **of_verb,
     )
-    dry_run = keeps_nothing(root, dry_run=dry_run)
-    with verb_session("divergence", warehouse=root) as verb:
-        keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
-        compared = run_divergence(
-            verb.spark, asked, verb.caches, keep_in=keep_in, tell=verb.work.reads
-        )
-        found = print_divergence(compared, output)
-    return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 divergence.add_command(elect)
