@@ -20,7 +20,7 @@ from kafka_segments.files.storage.delta_health import (
     remove_checksums_behind,
     set_aside_commit,
 )
-from kafka_segments.files.storage.delta_log import last_version, log_entries
+from kafka_segments.files.storage.delta_log import last_version, list_log
 from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.table_versions import (
     forget_spoilt,
@@ -503,7 +503,7 @@ def test_notes_that_a_store_does_not_give_are_not_taken_for_spoilt(
 
 
 def test_a_log_that_cannot_be_listed_is_not_taken_for_none(table: Path) -> None:
-    assert log_entries(str(table.with_name("nowhere"))) == []
+    assert list_log(str(table.with_name("nowhere"))).entries == []
     (table.with_name("logs")).touch()
 
     with pytest.raises(SourceError, match=r"cannot list .*/logs/_delta_log: ") as refused:

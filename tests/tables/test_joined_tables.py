@@ -12,7 +12,7 @@ from kafka_segments.engine.tables import arrow_tables
 from kafka_segments.engine.tables.arrow_tables import append_small, join_small, merge_small
 from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
 from kafka_segments.files.storage.delta_create import create_table
-from kafka_segments.files.storage.delta_log import log_entries
+from kafka_segments.files.storage.delta_log import list_log
 from kafka_segments.files.storage.taken_back import taken_back_since
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -63,7 +63,7 @@ def test_many_files_become_one_and_no_row_another_one(grown: str) -> None:
     assert after.history(1)[0]["operation"] == "OPTIMIZE"
     changes = [kind for action in _actions(grown, 22) for kind in action.values()]
     assert {kind["dataChange"] for kind in changes if "dataChange" in kind} == {False}
-    assert list(taken_back_since(grown, log_entries(grown), -1)) == []
+    assert list(taken_back_since(list_log(grown), -1)) == []
     if FEED.items() <= after.metadata().configuration.items():
         assert pa.table(after.load_cdf(starting_version=22).read_all()).num_rows == 0
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.files.storage.delta_log import log_entries
+from kafka_segments.files.storage.delta_log import list_log
 from kafka_segments.files.storage.taken_back import taken_back_since
 
 TABLE = tables.LOG_DIRS
@@ -113,7 +113,7 @@ def _by_each(
         act()
         told = [
             commit.operation if commit.is_sure else f"perhaps {commit.operation}"
-            for commit in taken_back_since(uri, log_entries(uri), -1)
+            for commit in taken_back_since(list_log(uri), -1)
         ]
         found[name], known = told[known:], len(told)
     return found

@@ -9,21 +9,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from kafka_segments.files.storage.delta_log import (
-    CHECKPOINT,
-    commits_since_checkpoint,
-    log_of,
-    read_actions,
-)
+from kafka_segments.files.storage.delta_log import TableLog
 from kafka_segments.files.storage.files import Place, first_line, opened_for_arrow, place
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
-from kafka_segments.files.storage.local_folder import FileEntry
 
 _MAGIC = b"PAR1"
 OTHER_BYTES = "has other bytes than were written, by the checksums in the .crc file of its name"
 
 
-def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[str, str] | None:
+def broken_data(log: TableLog, said: str = "") -> tuple[str, str] | None:
     """Return the first data file of a table that is missing, cut or spoilt, and what was found.
 
     Or the last checkpoint, where it cannot be read. None: nothing was found. Of each file on a
@@ -31,34 +25,29 @@ def broken_data(table: str, entries: list[FileEntry], said: str = "") -> tuple[s
     the file. A store is asked for the sizes and ends of those alone that ``said`` names.
 
     Args:
-        table: its URI.
-        entries: what lies in its log; the commits among them are whole.
+        log: of the table; its commits are whole.
         said: how whoever read the table failed.
 
     Raises:
         OSError: a file went meanwhile, the disk fails, or a store does not give a file.
     """
     live: dict[str, int] = {}
-    log = log_of(table)
-    checkpoints = [entry.name for entry in entries if CHECKPOINT.fullmatch(entry.name)]
-    if checkpoints:
-        newest = max(checkpoints)
+    folder, newest = place(log.table), log.checkpoint
+    if newest is not None:
         try:
-            live |= dict(_files_of_checkpoint(log.child(newest)))
-        except (pa.ArrowException, KeyError, ValueError) as error:
-            return f"_delta_log/{newest}", f"cannot be read: {error}"
-        except OSError as error:
-            if not log.store.is_local:  # it may have not answered, which spoils nothing
-                raise
-            return f"_delta_log/{newest}", f"cannot be read: {error}"
-    for entry in commits_since_checkpoint(entries):
-        for action in read_actions(log.child(entry.name)):
+            live |= dict(_files_of_checkpoint(log.file(newest.name)))
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            if isinstance(error, OSError) and not folder.store.is_local:
+                raise  # the store may have not answered, which spoils nothing
+            return f"_delta_log/{newest.name}", f"cannot be read: {error}"
+    for entry in log.commits:
+        for action in log.actions(entry):
             if action.get("add"):
                 live[action["add"]["path"]] = action["add"]["size"]
             if action.get("remove"):
                 live.pop(action["remove"]["path"], None)
     for path, size in live.items():
-        file, is_named = place(table).child(unquote(path)), path.rpartition("/")[2] in said
+        file, is_named = folder.child(unquote(path)), path.rpartition("/")[2] in said
         if not (is_named or file.store.is_local):
             continue
         why = _why_not_whole(file, size)

@@ -18,16 +18,12 @@ from kafka_segments.files.storage.delta_files import OTHER_BYTES, broken_data
 from kafka_segments.files.storage.delta_log import (
     CHECKPOINT,
     MOST_COMMIT_BYTES,
-    commit_crc,
-    commits_since_checkpoint,
+    TableLog,
     last_version,
-    last_version_among,
-    log_entries,
-    log_of,
-    read_actions,
-    written_checkpoint,
+    list_log,
+    version_of,
 )
-from kafka_segments.files.storage.files import Place, list_folder, place
+from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
@@ -127,59 +123,57 @@ def broken_log(table: str) -> Broken | None:
     return _looked_at(table)[1]
 
 
-def _looked_at(table: str, *, anew: bool = False) -> tuple[list[FileEntry], Broken | None]:
-    """Return what lies in the log of a table, and what is broken of it."""
+def _looked_at(table: str, *, anew: bool = False) -> tuple[TableLog, Broken | None]:
+    """Return the log of a table, and what is broken of it."""
     try:
         noted = noted_log(table, anew=anew)
     except ValueError as error:
         why = f"{error}: whether commits were taken away, or cut, is not known"
-        return log_entries(table), Broken(table, f"../{NOTES}", why, is_cut=True)
-    entries = log_entries(table)
-    broken = _broken_commit(table, entries) or _other_checkpoint(table, entries)
+        return list_log(table), Broken(table, f"../{NOTES}", why, is_cut=True)
+    log = list_log(table)
+    broken = _broken_commit(log) or _other_checkpoint(log)
     if broken is None and noted is not None:
-        broken = _not_as_noted(table, entries, noted)
+        broken = _not_as_noted(log, noted)
         if broken is not None and not anew:  # the notes may be older than what mended the table
             return _looked_at(table, anew=True)
-    return entries, broken
+    return log, broken
 
 
-def _broken_commit(table: str, entries: list[FileEntry]) -> Broken | None:
-    commits = commits_since_checkpoint(entries)
+def _broken_commit(log: TableLog) -> Broken | None:
+    commits = log.commits
     for entry in commits:
         if not entry.size_bytes:
-            return Broken(table, _in_log(entry), "has 0 bytes", entry is commits[-1])
+            return Broken(log.table, _in_log(entry), "has 0 bytes", entry is commits[-1])
     if not commits:
         return None
     newest = commits[-1]
-    identity = (table, newest.name, newest.size_bytes, newest.mtime_ns)
+    identity = (log.table, newest.name, newest.size_bytes, newest.mtime_ns)
     if identity in _SOUND:
         return None
-    why = _why_no_commit(log_of(table).child(newest.name), newest)
+    why = _why_no_commit(log, newest)
     if why is None:
         _SOUND.add(identity)
         return None
-    return Broken(table, _in_log(newest), why, is_newest=True)
+    return Broken(log.table, _in_log(newest), why, is_newest=True)
 
 
-def _other_checkpoint(table: str, entries: list[FileEntry]) -> Broken | None:
+def _other_checkpoint(log: TableLog) -> Broken | None:
     """Return the newest checkpoint if it has not the bytes that it was written with."""
-    newest = next((entry for entry in reversed(entries) if CHECKPOINT.fullmatch(entry.name)), None)
-    if newest is None:
-        return None
-    why = _why_other_checkpoint(table, entries, newest)
-    return None if why is None else _broken_checkpoint(table, entries, newest.name, why)
+    newest = log.checkpoint
+    why = None if newest is None else _why_other_checkpoint(log, newest)
+    return None if newest is None or why is None else _broken_checkpoint(log, newest, why)
 
 
-def _why_other_checkpoint(table: str, entries: list[FileEntry], newest: FileEntry) -> str | None:
-    told = written_checkpoint(table, entries)
+def _why_other_checkpoint(log: TableLog, newest: FileEntry) -> str | None:
+    told = log.written_checkpoint
     if (
         told is not None
-        and told.version == int(newest.name[:20])
+        and told.version == version_of(newest)
         and told.size_bytes != newest.size_bytes
     ):
         return f"has {newest.size_bytes} bytes, it was written with {told.size_bytes}"
-    file = log_of(table).child(newest.name)
-    identity = (table, newest.name, newest.size_bytes, newest.mtime_ns)
+    file = log.file(newest.name)
+    identity = (log.table, newest.name, newest.size_bytes, newest.mtime_ns)
     if identity in _SOUND or not file.store.is_local:
         return None
     try:
@@ -191,67 +185,66 @@ def _why_other_checkpoint(table: str, entries: list[FileEntry], newest: FileEntr
     return None
 
 
-def _broken_checkpoint(table: str, entries: list[FileEntry], name: str, why: str) -> Broken:
+def _broken_checkpoint(log: TableLog, checkpoint: FileEntry, why: str) -> Broken:
     """Return a checkpoint as broken: whether commits tell what it told is looked at."""
-    others = [entry for entry in entries if entry.name != name]
-    commits = commits_since_checkpoint(others)
-    is_told = _first_gap(others, [int(entry.name[:20]) for entry in commits]) is None and not any(
-        _why_no_commit(log_of(table).child(entry.name), entry) for entry in commits
+    others = log.without(checkpoint)
+    is_told = (
+        _first_gap(others) is None
+        and not any(_why_no_commit(others, entry) for entry in others.commits)
+        and others.version == log.version
     )
-    reaches = last_version_among(others) == last_version_among(entries)
-    return Broken(table, f"_delta_log/{name}", why, is_told_by_commits=is_told and reaches)
+    return Broken(log.table, _in_log(checkpoint), why, is_told_by_commits=is_told)
 
 
-def _not_as_noted(table: str, entries: list[FileEntry], noted: NotedLog) -> Broken | None:
+def _not_as_noted(log: TableLog, noted: NotedLog) -> Broken | None:
     """Return what of a log is not as it was when the table was last written."""
-    commits = commits_since_checkpoint(entries)
+    table, commits = log.table, log.commits
     for entry in commits:
-        there = noted.commit_bytes.get(int(entry.name[:20]), entry.size_bytes)
+        there = noted.commit_bytes.get(version_of(entry), entry.size_bytes)
         if entry.size_bytes != there:
             why = f"has {entry.size_bytes} bytes, it was committed with {there}"
             return Broken(table, _in_log(entry), why, entry is commits[-1])
-        if _has_other_crc(table, entry, noted):
+        if _has_other_crc(log, entry, noted):
             why = "has not the bytes with which it was committed, by their CRC-32"
             return Broken(table, _in_log(entry), why, entry is commits[-1])
-    last = last_version_among(entries)
-    if last is None:
+    if log.version is None:
         why = f"is not there, version {noted.version} had been committed"
         is_made, folder = table.rstrip("/").rpartition("/")[2] in OF_BUILD, place(table)
         kind = folder.filesystem.get_file_info(folder.path).type
         if not is_made and kind == fs.FileType.NotFound:
             return None  # it was moved away: what it kept is then lost
         return Broken(table, "_delta_log", why, is_cut=is_made)
-    if last >= noted.version:
+    if log.version >= noted.version:
         return None
-    newest = log_of(table).child(f"{noted.version:020d}.json")
+    newest = log.file(f"{noted.version:020d}.json")
     if newest.filesystem.get_file_info(newest.path).type == fs.FileType.File:
         return None  # on a mount of another machine, a listing may be older than a commit
-    why = f"ends with version {last}, version {noted.version} had been committed"
+    why = f"ends with version {log.version}, version {noted.version} had been committed"
     return Broken(table, "_delta_log", why, is_cut=True)
 
 
-def _has_other_crc(table: str, entry: FileEntry, noted: NotedLog) -> bool:
+def _has_other_crc(log: TableLog, entry: FileEntry, noted: NotedLog) -> bool:
     """Tell whether a commit on a disk has not the CRC-32 that is noted; each is read once."""
-    expected = noted.commit_crcs.get(int(entry.name[:20]))
-    known = (table, entry.name, entry.size_bytes, entry.mtime_ns, expected)
+    expected = noted.commit_crcs.get(version_of(entry))
+    known = (log.table, entry.name, entry.size_bytes, entry.mtime_ns, expected)
     if expected is None or known in _AS_NOTED:
         return False
-    crc = commit_crc(table, entry)
+    crc = log.crc(entry)
     if crc == expected:
         _AS_NOTED.add(known)
     return crc is not None and crc != expected
 
 
-def refuse_broken_log(table: str) -> list[FileEntry]:
-    """Refuse a table whose log is broken, see ``broken_log``; return what lies in a sound one.
+def refuse_broken_log(table: str) -> TableLog:
+    """Refuse a table whose log is broken, see ``broken_log``; return a sound one.
 
     Raises:
         BrokenTableError: names the file, and the step.
     """
-    entries, broken = _looked_at(table)
+    log, broken = _looked_at(table)
     if broken is not None:
         raise BrokenTableError(broken.text)
-    return entries
+    return log
 
 
 def refuse_broken_file(table: str, error: Exception) -> None:
@@ -293,40 +286,41 @@ def broken_file(table: str, said: str = "") -> Broken | None:
     Raises:
         SourceError, OSError: the log cannot be listed, or a file went meanwhile.
     """
-    entries, found = _looked_at(table)
+    log, found = _looked_at(table)
     if found is not None:
         return found
-    log = log_of(table)
-    commits = commits_since_checkpoint(entries)
-    gap = _first_gap(entries, [int(entry.name[:20]) for entry in commits])
+    gap = _first_gap(log)
     if gap is not None:
         return Broken(table, f"_delta_log/{gap:020d}.json", "is not there, later commits are")
-    for entry in commits:
-        why = _why_no_commit(log.child(entry.name), entry)
+    for entry in log.commits:
+        why = _why_no_commit(log, entry)
         if why is not None:
             return Broken(table, _in_log(entry), why)
-    found_data = broken_data(table, entries, said)
+    found_data = broken_data(log, said)
     if found_data is None:
-        return _without_last_commit(table, entries)
+        return _without_last_commit(log)
     path, why = found_data
-    name = path.removeprefix("_delta_log/")
-    if CHECKPOINT.fullmatch(name):
-        return _broken_checkpoint(table, entries, name, why)
+    checkpoint = log.checkpoint
+    if checkpoint is not None and path == _in_log(checkpoint):
+        return _broken_checkpoint(log, checkpoint, why)
     return Broken(table, path, why)
 
 
-def _without_last_commit(table: str, entries: list[FileEntry]) -> Broken | None:
+def _without_last_commit(log: TableLog) -> Broken | None:
     """Return the last commit if only its checkpoint is there: Spark wants both, others do not."""
-    last = last_version_among(entries)
-    if last is None or any(entry.name == f"{last:020d}.json" for entry in entries):
+    if log.version is None:
+        return None
+    name = f"{log.version:020d}.json"
+    if any(entry.name == name for entry in log.entries):
         return None
     why = "is not there, its checkpoint is: Spark reads no table without its last commit"
-    return Broken(table, f"_delta_log/{last:020d}.json", why, is_in_checkpoint=True)
+    return Broken(log.table, f"_delta_log/{name}", why, is_in_checkpoint=True)
 
 
-def _first_gap(entries: list[FileEntry], versions: list[int]) -> int | None:
+def _first_gap(log: TableLog) -> int | None:
     """Return the first version that is missing of those since the last checkpoint."""
-    checkpoints = [entry.name for entry in entries if ".checkpoint." in entry.name]
+    versions = [version_of(entry) for entry in log.commits]
+    checkpoints = [entry.name for entry in log.entries if ".checkpoint." in entry.name]
     if not versions or all(map(CHECKPOINT.fullmatch, checkpoints)):
         first = int(max(checkpoints)[:20]) + 1 if checkpoints else 0
     else:  # one in several files, say: which is the last whole one only Spark can tell
@@ -360,14 +354,13 @@ def remove_checksums_behind(table: str) -> None:
     Raises:
         OSError: one cannot be removed.
     """
-    log = log_of(table)
     with commit_lock(table):
-        entries = log_entries(table)
-        last = last_version_among(entries)
-        for entry in entries:
+        log = list_log(table)
+        for entry in log.entries:
             found = _CHECKSUM.fullmatch(entry.name)
-            if found and (last is None or int(found[1]) > last):
-                log.filesystem.delete_file(log.child(entry.name).path)
+            if found and (log.version is None or int(found[1]) > log.version):
+                file = log.file(entry.name)
+                file.filesystem.delete_file(file.path)
 
 
 def set_aside_commit(broken: Broken) -> str:
@@ -379,25 +372,25 @@ def set_aside_commit(broken: Broken) -> str:
         OSError: the file cannot be moved.
     """
     folder = place(broken.table)
-    name = broken.file.rpartition("/")[2]
-    kept = folder.child(_KEPT)
+    commit = folder.child(broken.file)
+    kept = folder.child(_KEPT, commit.path.rpartition("/")[2])
     with commit_lock(broken.table):
-        folder.filesystem.create_dir(kept.path, recursive=True)
-        folder.filesystem.move(log_of(broken.table).child(name).path, kept.child(name).path)
+        folder.filesystem.create_dir(folder.child(_KEPT).path, recursive=True)
+        folder.filesystem.move(commit.path, kept.path)
     remove_checksums_behind(broken.table)
-    return kept.child(name).path
+    return kept.path
 
 
 def _in_log(entry: FileEntry) -> str:
     return f"_delta_log/{entry.name}"
 
 
-def _why_no_commit(file: Place, entry: FileEntry) -> str | None:
+def _why_no_commit(log: TableLog, entry: FileEntry) -> str | None:
     """Return why a file is no whole commit; None: it is one, or is too large to be read for it."""
     if entry.size_bytes > MOST_COMMIT_BYTES:
         return None
     try:
-        read_actions(file)
+        log.actions(entry)
     except ValueError as error:
         return str(error)
     except OSError as error:

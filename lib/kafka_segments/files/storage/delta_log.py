@@ -6,7 +6,7 @@ What a version of a table holds is told by ``delta_rows``, which has the library
 import json
 import re
 import zlib
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kafka_segments.errors import NoFolderError, SourceError
 from kafka_segments.files.storage.files import Place, list_folder, place, read_whole
@@ -25,39 +25,103 @@ _MOST_LAST_CHECKPOINT_BYTES = 4 * 1024 * 1024
 _OF_NO_COMMIT = re.compile(r"\..*|_staged_commits|[0-9]{20}\.json#[0-9]+")
 
 
+class WrittenCheckpoint(NamedTuple):
+    """What a table's log says of the checkpoint that was written last: its version, its bytes."""
+
+    version: int
+    size_bytes: int
+
+
+class TableLog(NamedTuple):
+    """What lay in the log of a table when it was listed, by name; nothing without a table."""
+
+    table: str
+    entries: list[FileEntry]
+
+    @property
+    def version(self) -> int | None:
+        """The last version of which there is the commit or a checkpoint; None: of none."""
+        of_versions = (
+            COMMIT.fullmatch(entry.name) or CHECKPOINT.fullmatch(entry.name)
+            for entry in self.entries
+        )
+        return max((int(found[1]) for found in of_versions if found), default=None)
+
+    @property
+    def checkpoint(self) -> FileEntry | None:
+        """The newest checkpoint that is one file; None: there is none."""
+        found = (entry for entry in self.entries if CHECKPOINT.fullmatch(entry.name))
+        return max(found, key=lambda entry: entry.name, default=None)
+
+    @property
+    def commits(self) -> list[FileEntry]:
+        """The commits that no checkpoint stands for."""
+        last = self.checkpoint.name[:20] if self.checkpoint is not None else ""
+        commits = (entry for entry in self.entries if COMMIT.fullmatch(entry.name))
+        return [entry for entry in commits if entry.name[:20] > last]
+
+    @property
+    def written_checkpoint(self) -> WrittenCheckpoint | None:
+        """What ``_last_checkpoint`` says; None: nothing, or it is not whole, as Delta takes it.
+
+        Source: delta-io/delta PROTOCOL.md, Last Checkpoint File.
+        """
+        if not any(entry.name == _LAST_CHECKPOINT for entry in self.entries):
+            return None
+        try:
+            data = read_whole(self.file(_LAST_CHECKPOINT), most_bytes=_MOST_LAST_CHECKPOINT_BYTES)
+            told = json.loads(data)
+            return WrittenCheckpoint(int(told["version"]), int(told["sizeInBytes"]))
+        except (OSError, SourceError, KeyError, TypeError, ValueError, RecursionError):
+            return None
+
+    def file(self, name: str) -> Place:
+        """Return where a file of the log lies."""
+        return log_of(self.table).child(name)
+
+    def actions(self, commit: FileEntry) -> list[dict[str, Any]]:
+        """Return the actions of a commit; the errors are those of ``read_actions``."""
+        return read_actions(self.file(commit.name))
+
+    def crc(self, commit: FileEntry) -> int | None:
+        """Return the CRC-32 of a commit's bytes; None: it is too large for it, or unreadable."""
+        if commit.size_bytes > MOST_COMMIT_BYTES:
+            return None
+        try:
+            return zlib.crc32(read_whole(self.file(commit.name), most_bytes=MOST_COMMIT_BYTES))
+        except OSError:
+            return None
+
+    def without(self, entry: FileEntry) -> Self:
+        """Return the same without one of its files."""
+        return self._replace(entries=[other for other in self.entries if other is not entry])
+
+
 def log_of(table: str) -> Place:
     """Return where the log of the table at a URI lies."""
     return place(join_uri(table, "_delta_log"))
 
 
-def log_entries(table: str) -> list[FileEntry]:
-    """Return what lies in the log of the table at a URI, by name; nothing without a table.
+def version_of(entry: FileEntry) -> int:
+    """Return the version of a commit or a checkpoint."""
+    return int(entry.name[:20])
+
+
+def list_log(table: str) -> TableLog:
+    """List the log of the table at a URI.
 
     Raises:
         SourceError: there is a log, or may be one, and it cannot be listed.
     """
     try:
-        return list_folder(log_of(table))
+        return TableLog(table, list_folder(log_of(table)))
     except NoFolderError:
-        return []
+        return TableLog(table, [])
 
 
-def commits_since_checkpoint(entries: list[FileEntry]) -> list[FileEntry]:
-    """Return the commits of a log that no checkpoint stands for."""
-    checkpoints = (entry.name[:20] for entry in entries if CHECKPOINT.fullmatch(entry.name))
-    last = max(checkpoints, default="")
-    commits = (entry for entry in entries if COMMIT.fullmatch(entry.name))
-    return [entry for entry in commits if entry.name[:20] > last]
-
-
-def commit_crc(table: str, entry: FileEntry) -> int | None:
-    """Return the CRC-32 of a commit's bytes; None: it is too large for that, or cannot be read."""
-    if entry.size_bytes > MOST_COMMIT_BYTES:
-        return None
-    try:
-        return zlib.crc32(read_whole(log_of(table).child(entry.name), most_bytes=MOST_COMMIT_BYTES))
-    except OSError:
-        return None
+def last_version(table: str) -> int | None:
+    """Return the last version of the table at a URI, None without a table."""
+    return list_log(table).version
 
 
 def read_actions(file: Place) -> list[dict[str, Any]]:
@@ -78,41 +142,6 @@ def read_actions(file: Place) -> list[dict[str, Any]]:
         if not isinstance(actions[-1], dict):
             raise ValueError(f"has no action in line {number}")  # noqa: TRY004
     return actions
-
-
-class WrittenCheckpoint(NamedTuple):
-    """What a table's log says of the checkpoint that was written last: its version, its bytes."""
-
-    version: int
-    size_bytes: int
-
-
-def written_checkpoint(table: str, entries: list[FileEntry]) -> WrittenCheckpoint | None:
-    """Return what ``_last_checkpoint`` says; None: nothing, or it is not whole, as Delta takes it.
-
-    Source: delta-io/delta PROTOCOL.md, Last Checkpoint File.
-    """
-    if not any(entry.name == _LAST_CHECKPOINT for entry in entries):
-        return None
-    try:
-        file = log_of(table).child(_LAST_CHECKPOINT)
-        told = json.loads(read_whole(file, most_bytes=_MOST_LAST_CHECKPOINT_BYTES))
-        return WrittenCheckpoint(int(told["version"]), int(told["sizeInBytes"]))
-    except (OSError, SourceError, KeyError, TypeError, ValueError, RecursionError):
-        return None
-
-
-def last_version(table: str) -> int | None:
-    """Return the last version of the table at a URI, None without a table."""
-    return last_version_among(log_entries(table))
-
-
-def last_version_among(entries: list[FileEntry]) -> int | None:
-    """Return the last version of which a log has the commit or a checkpoint; None: of none."""
-    of_versions = (
-        COMMIT.fullmatch(entry.name) or CHECKPOINT.fullmatch(entry.name) for entry in entries
-    )
-    return max((int(found[1]) for found in of_versions if found), default=None)
 
 
 def last_appended(table: str, column: str) -> str | None:

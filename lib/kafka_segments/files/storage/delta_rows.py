@@ -24,11 +24,7 @@ from kafka_segments.files.storage.delta_health import (
     refuse_broken_file,
     refuse_broken_log,
 )
-from kafka_segments.files.storage.delta_log import (
-    CHECKPOINT,
-    commits_since_checkpoint,
-    log_of,
-)
+from kafka_segments.files.storage.delta_log import TableLog
 from kafka_segments.files.storage.files import opened_for_arrow, place, read_whole
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
 from kafka_segments.files.storage.local_folder import FileEntry
@@ -64,7 +60,8 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
     Raises:
         BrokenTableError: its log is broken, or what the log names.
     """
-    needed = _needed(refuse_broken_log(uri))
+    log = refuse_broken_log(uri)
+    needed = [entry for entry in (log.checkpoint, *log.commits) if entry is not None]
     size_bytes = sum(entry.size_bytes for entry in needed)
     if not needed or (most_log_bytes is not None and size_bytes > most_log_bytes):
         return None
@@ -73,7 +70,7 @@ def open_table(uri: str, *, most_log_bytes: int | None = None) -> DeltaTable | N
             folder = place(uri).path
             if not is_opened_in_place(uri):
                 copy = copies.enter_context(scratch_below(scratch_folder()))
-                _copy_log(uri, needed, copy)
+                _copy_log(log, needed, copy)
                 folder = str(copy)
             return DeltaTable(folder)
     except _NOT_TOLD as error:
@@ -124,16 +121,10 @@ def _open(uri: str, *, most_log_bytes: int) -> _Opened | None:
     return _Opened(uri, found, list(zip(names, sizes, strict=True)), is_plain)
 
 
-def _needed(entries: list[FileEntry]) -> list[FileEntry]:
-    """Return the files of a log that tell its last version."""
-    checkpoints = [entry for entry in entries if CHECKPOINT.fullmatch(entry.name)]
-    return [*checkpoints[-1:], *commits_since_checkpoint(entries)]
-
-
-def _copy_log(uri: str, entries: list[FileEntry], folder: Path) -> None:
+def _copy_log(log: TableLog, entries: list[FileEntry], folder: Path) -> None:
     (folder / "_delta_log").mkdir()
     for entry in entries:
-        data = read_whole(log_of(uri).child(entry.name), most_bytes=entry.size_bytes)
+        data = read_whole(log.file(entry.name), most_bytes=entry.size_bytes)
         (folder / "_delta_log" / entry.name).write_bytes(data)
 
 

@@ -23,12 +23,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kafka_segments.files.storage.delta_log import (
-    commit_crc,
-    commits_since_checkpoint,
-    last_version_among,
-    log_entries,
-)
+from kafka_segments.files.storage.delta_log import TableLog, list_log, version_of
 from kafka_segments.files.storage.durable_files import write_durably
 from kafka_segments.files.storage.files import (
     Place,
@@ -39,7 +34,6 @@ from kafka_segments.files.storage.files import (
 )
 from kafka_segments.files.storage.folder_lock import creation_lock
 from kafka_segments.files.storage.local_file import Kind
-from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.stores import store_of
@@ -107,17 +101,14 @@ def mark_taken_back(warehouse: str, names: Iterable[str]) -> dict[str, str]:
     noted = _noted_or_none(warehouse) or {}
     found: dict[str, str] = {}
     for name in names:
-        found |= _marked(warehouse, name, log_entries(join_uri(warehouse, name)), noted.get(name))
+        found |= _marked(warehouse, name, list_log(join_uri(warehouse, name)), noted.get(name))
     return found
 
 
-def _marked(
-    warehouse: str, name: str, entries: list[FileEntry], noted: NotedLog | None
-) -> dict[str, str]:
+def _marked(warehouse: str, name: str, log: TableLog, noted: NotedLog | None) -> dict[str, str]:
     found = {}
     since, is_signed = (-1, False) if noted is None else (noted.version, noted.is_signed)
-    table = join_uri(warehouse, name)
-    for commit in taken_back_since(table, entries, since, is_signed=is_signed):
+    for commit in taken_back_since(log, since, is_signed=is_signed):
         why = f"table {name}: {commit.text}"
         of = f"{name}-{commit.version}-{commit.at_ms}"
         mark = mark_read_again(warehouse, why, of=of)
@@ -141,23 +132,20 @@ def note_versions(warehouse: str, names: Iterable[str]) -> None:
         if noted is None:
             return
         for name in names:
-            entries = log_entries(join_uri(warehouse, name))
-            version = last_version_among(entries)
+            log = list_log(join_uri(warehouse, name))
             before = noted.pop(name, None)
-            if version is not None:
+            if log.version is not None:
                 if name in OF_SOURCES:
-                    _marked(warehouse, name, entries, before)
-                commits = commits_since_checkpoint(entries)
-                sizes = {int(entry.name[:20]): entry.size_bytes for entry in commits}
-                crcs = _crcs_of(join_uri(warehouse, name), commits)
-                noted[name] = NotedLog(version, sizes, crcs, is_signed=True)
+                    _marked(warehouse, name, log, before)
+                sizes = {version_of(commit): commit.size_bytes for commit in log.commits}
+                noted[name] = NotedLog(log.version, sizes, _crcs_of(log), is_signed=True)
         _write(warehouse, noted)
 
 
-def _crcs_of(table: str, commits: Iterable[FileEntry]) -> dict[int, int]:
-    if not store_of(table).is_local:
+def _crcs_of(log: TableLog) -> dict[int, int]:
+    if not store_of(log.table).is_local:
         return {}
-    crcs = ((int(entry.name[:20]), commit_crc(table, entry)) for entry in commits)
+    crcs = ((version_of(commit), log.crc(commit)) for commit in log.commits)
     return {version: crc for version, crc in crcs if crc is not None}
 
 

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import SourceError
 from kafka_segments.files.storage.delta_commit import ENGINE, SIGNED
-from kafka_segments.files.storage.delta_log import COMMIT, log_of, read_actions
-from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.files.storage.delta_log import COMMIT, TableLog, version_of
 
 _OF_OLDER = {
     "MERGE": re.compile(r"\bcluster#\d+ = cluster#\d+\W.*\bbroker_id#\d+ = broker_id#\d+\W"),
@@ -59,7 +58,7 @@ class TakenBack(NamedTuple):
 
 
 def taken_back_since(
-    table: str, entries: list[FileEntry], version: int, *, is_signed: bool = False
+    log: TableLog, version: int, *, is_signed: bool = False
 ) -> Iterator[TakenBack]:
     """Yield the commits after a version by which somebody left other rows, or may have.
 
@@ -69,12 +68,14 @@ def taken_back_since(
 
     ``is_signed``: what is not signed is not ours. It is known as well after a first signed commit.
     """
-    for entry in entries:
-        if COMMIT.fullmatch(entry.name) and int(entry.name[:20]) > version:
+    for entry in log.entries:
+        if COMMIT.fullmatch(entry.name) and version_of(entry) > version:
             with suppress(OSError, SourceError, ValueError):
-                actions = read_actions(log_of(table).child(entry.name))
+                actions = log.actions(entry)
                 told = _told(actions)
-                found = _taken_back(table, entry.name, actions, told, is_signed=is_signed)
+                found = _taken_back(
+                    log.table, version_of(entry), actions, told, is_signed=is_signed
+                )
                 if found is not None:
                     yield found
                 is_signed = is_signed or told.get(SIGNED) == ENGINE
@@ -82,7 +83,7 @@ def taken_back_since(
 
 def _taken_back(
     table: str,
-    commit: str,
+    version: int,
     actions: Iterable[Mapping[str, Any]],
     told: Mapping[str, Any],
     *,
@@ -92,7 +93,7 @@ def _taken_back(
     added = _added_rows(actions) if is_added else None
     if added == 0 or (is_added and not is_signed) or _is_ours(told, is_signed=is_signed):
         return None
-    version, at_ms = int(commit[:20]), told["timestamp"]
+    at_ms = told["timestamp"]
     is_same = False if added else _is_as_before(table, version, at_ms)
     if is_same:
         return None
