@@ -101,7 +101,7 @@ def test_a_command_is_run_and_printed_by_functions_of_its_name(command: Command)
 
 
 @of_each_verb
-def test_what_runs_takes_the_session_and_its_options(verb: Path) -> None:
+def test_what_runs_takes_the_session_or_the_warehouse_and_its_options(verb: Path) -> None:
     entries = {
         name: function
         for name, function in _public(verb.rglob("run*.py")).items()
@@ -110,9 +110,11 @@ def test_what_runs_takes_the_session_and_its_options(verb: Path) -> None:
 
     assert entries
     for name, function in entries.items():
-        first = ["options"] if f"{verb.name} {name}" in OTHERWISE else ["spark", "options"]
-        assert _positional(function)[: len(first)] == first, name
-        assert _positional(function)[len(first) :] in FURTHER, name
+        taken = _positional(function)
+        if f"{verb.name} {name}" not in OTHERWISE:
+            assert taken.pop(0) in ("spark", "warehouse"), name
+        assert taken.pop(0) == "options", name
+        assert taken in FURTHER, name
 
 
 @of_each_verb

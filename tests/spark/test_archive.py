@@ -194,7 +194,7 @@ def test_it_appears_whole_and_its_installations_older_ones_go(
         written.write_text("classes", "utf-8")
 
     monkeypatch.setattr(making, "_load_classes", load)
-    monkeypatch.setattr(making, "_end_jvm", lambda: None)
+    monkeypatch.setattr(making, "end_jvm", lambda: None)
 
     making.make_class_archive(root, file)
 
@@ -210,7 +210,7 @@ def test_a_failure_leaves_nothing_and_is_said_in_one_line(
         raise OSError("no space left")
 
     monkeypatch.setattr(making, "_load_classes", load)
-    monkeypatch.setattr(making, "_end_jvm", lambda: None)
+    monkeypatch.setattr(making, "end_jvm", lambda: None)
     monkeypatch.setattr(making.signal, "alarm", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["x", str(root)])
     monkeypatch.setattr(making, "keeps_its_own", lambda: False)

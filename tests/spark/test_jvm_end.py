@@ -50,7 +50,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]) -> F
     builder.appName = builder.config = lambda *_, **__: builder
     found = SimpleNamespace(getActiveSession=lambda: None, builder=builder)
     monkeypatch.setattr(sessions, "SparkSession", found)
-    monkeypatch.setattr(sessions, "SparkContext", SimpleNamespace(_active_spark_context=None))
+    monkeypatch.setattr(sessions, "has_jvm", lambda: False)
     monkeypatch.setattr(sessions, "ready_jars", lambda root: [])  # else they were fetched
     monkeypatch.setattr(sessions, "let_jvm_remove", lambda *_: None)  # of a JVM there is none
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)

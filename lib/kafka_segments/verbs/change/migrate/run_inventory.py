@@ -61,7 +61,7 @@ class Inventory:
     obstacles: DataFrame
 
 
-def run_inventory(tables: Warehouse, options: InventoryOptions, *, dry_run: bool) -> Inventory:
+def run_inventory(warehouse: Warehouse, options: InventoryOptions, *, dry_run: bool) -> Inventory:
     """Take the inventory of the segments of a warehouse.
 
     The files of two kinds of segments are read again: those of several formats, and those whose
@@ -71,29 +71,29 @@ def run_inventory(tables: Warehouse, options: InventoryOptions, *, dry_run: bool
         UsageError: the warehouse has no segments.
     """
     stamp = stamp_of(uuid.uuid4().hex, options.retention.now_ms)
-    segments = computed_once(_segments(tables, options).withColumns(stamp))
+    segments = computed_once(_segments(warehouse, options).withColumns(stamp))
     found = obstacles.obstacles_of_segments(segments)
     for more in (
-        obstacles.obstacles_of_logs(in_one_task(tables.read(LOGS))),
-        obstacles.obstacles_of_log_dirs(in_one_task(tables.read(LOG_DIRS))),
-        obstacles.obstacles_of_files(in_one_task(tables.read(UNRECOGNIZED_FILES))),
-        obstacles.obstacles_of_settings(_settings(tables.spark, options.gone_settings)),
+        obstacles.obstacles_of_logs(in_one_task(warehouse.read(LOGS))),
+        obstacles.obstacles_of_log_dirs(in_one_task(warehouse.read(LOG_DIRS))),
+        obstacles.obstacles_of_files(in_one_task(warehouse.read(UNRECOGNIZED_FILES))),
+        obstacles.obstacles_of_settings(_settings(warehouse.spark, options.gone_settings)),
     ):
         found = found.unionByName(more)
     found = computed_once(found.withColumns(stamp))
     if not dry_run:
         with ThreadPoolExecutor(2) as pool:
             kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)
-            list(pool.map(partial(_keep, tables), kept, (segments, found)))
+            list(pool.map(partial(_keep, warehouse), kept, (segments, found)))
     return Inventory(segments, found)
 
 
-def _segments(tables: Warehouse, options: InventoryOptions) -> DataFrame:
+def _segments(warehouse: Warehouse, options: InventoryOptions) -> DataFrame:
     retention = options.retention
-    decided = in_one_task(segments_to_decide(tables, retention)).transform(
+    decided = in_one_task(segments_to_decide(warehouse, retention)).transform(
         decide_retention(now_ms=retention.now_ms, rules=retention.rules)
     )
-    there = in_one_task(tables.read(SEGMENTS)).where(F.col("vanished_at").isNull())
+    there = in_one_task(warehouse.read(SEGMENTS)).where(F.col("vanished_at").isNull())
     return (
         there.transform(lambda rows: _with_formats(rows, decompresses=options.decompresses))
         .transform(lambda rows: with_segment_files(rows, only_found=True))
@@ -119,6 +119,6 @@ def _settings(spark: SparkSession, settings: Sequence[GoneSetting]) -> DataFrame
     return spark.createDataFrame([tuple(found) for found in settings], columns)
 
 
-def _keep(tables: Warehouse, table: Table, rows: DataFrame) -> None:
-    tables.create(table)
-    tables.append(table, rows)
+def _keep(warehouse: Warehouse, table: Table, rows: DataFrame) -> None:
+    warehouse.create(table)
+    warehouse.append(table, rows)

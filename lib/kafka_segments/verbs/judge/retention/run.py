@@ -87,7 +87,7 @@ class RetentionOptions:
     topics: tuple[str, ...] = ()
 
 
-def run_retention(tables: Warehouse, options: RetentionOptions, *, dry_run: bool) -> DataFrame:
+def run_retention(warehouse: Warehouse, options: RetentionOptions, *, dry_run: bool) -> DataFrame:
     """Decide for every segment of a warehouse; return rows of ``retention_decisions``.
 
     Raises:
@@ -95,17 +95,17 @@ def run_retention(tables: Warehouse, options: RetentionOptions, *, dry_run: bool
     """
     run_id = uuid.uuid4().hex
     decided = (
-        segments_to_decide(tables, options)
+        segments_to_decide(warehouse, options)
         .transform(decide_retention(now_ms=options.now_ms, rules=options.rules))
         .withColumns(stamp_of(run_id, options.now_ms))
     )
     if dry_run:
         return decided
-    return tables.keep_run(RETENTION_DECISIONS, decided, run_id)
+    return warehouse.keep_run(RETENTION_DECISIONS, decided, run_id)
 
 
 def run_what_if(
-    tables: Warehouse, options: RetentionOptions, grid: Sequence[Mapping[str, Any]]
+    warehouse: Warehouse, options: RetentionOptions, grid: Sequence[Mapping[str, Any]]
 ) -> DataFrame:
     """Say what other settings keep; return a row for each topic and combination of settings.
 
@@ -117,14 +117,14 @@ def run_what_if(
     compare = compare_retention(
         now_ms=options.now_ms,
         rules=options.rules,
-        changes=local_rows(tables.spark, rows, columns),
+        changes=local_rows(warehouse.spark, rows, columns),
         keys=keys,
     )
-    return segments_to_decide(tables, options).transform(compare)
+    return segments_to_decide(warehouse, options).transform(compare)
 
 
 def run_explain(
-    tables: Warehouse, options: RetentionOptions, *, topic: str, partition: int
+    warehouse: Warehouse, options: RetentionOptions, *, topic: str, partition: int
 ) -> DataFrame:
     """Decide for the segments of one log, on all brokers that have it, oldest first.
 
@@ -134,7 +134,7 @@ def run_explain(
     Raises:
         UsageError: the warehouse has no segments.
     """
-    of_log = segments_to_decide(tables, options).where(
+    of_log = segments_to_decide(warehouse, options).where(
         (F.col("topic") == topic) & (F.col("partition") == partition)
     )
     of_log = collected_if_few(of_log)
@@ -147,7 +147,7 @@ def run_explain(
     return (
         of_log.transform(decide)
         .transform(with_known_of_log(of_log))
-        .transform(with_settings(local_rows(tables.spark, settings, _SETTINGS)))
+        .transform(with_settings(local_rows(warehouse.spark, settings, _SETTINGS)))
     )
 
 
@@ -162,22 +162,22 @@ def _settings_of(configs: ClusterConfigs, log: Row) -> list[dict[str, str]]:
     ]
 
 
-def segments_to_decide(tables: Warehouse, options: RetentionOptions) -> DataFrame:
+def segments_to_decide(warehouse: Warehouse, options: RetentionOptions) -> DataFrame:
     """Return the segments that are there, with all columns that ``decide_retention`` needs.
 
     Raises:
         UsageError: the warehouse has no segments, or none of a topic that is named.
     """
     offsets = options.remote_offsets
-    remote = local_rows(tables.spark, offsets, _REMOTE) if offsets else None
-    segments = tables.read(SEGMENTS, _OF_SEGMENTS)
+    remote = local_rows(warehouse.spark, offsets, _REMOTE) if offsets else None
+    segments = warehouse.read(SEGMENTS, _OF_SEGMENTS)
     if options.topics:
-        _require_topics(tables.root, segments, options.topics)
+        _require_topics(warehouse.root, segments, options.topics)
         segments = segments.where(F.col("topic").isin(*options.topics))
     return (
-        segments.transform(with_log_state(tables.read(LOGS, _OF_LOGS), remote))
-        .transform(telling_left_over(tables))
-        .transform(with_topic_configs(tables.spark, options.configs))
+        segments.transform(with_log_state(warehouse.read(LOGS, _OF_LOGS), remote))
+        .transform(telling_left_over(warehouse))
+        .transform(with_topic_configs(warehouse.spark, options.configs))
     )
 
 

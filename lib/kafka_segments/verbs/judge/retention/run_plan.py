@@ -43,7 +43,7 @@ class MoveOptions:
 
 
 def run_plan(
-    tables: Warehouse,
+    warehouse: Warehouse,
     options: RetentionOptions,
     *,
     has_digests: bool,
@@ -60,7 +60,7 @@ def run_plan(
         UsageError: no segments, or segments that lie on no local file system.
     """
     plan_id = uuid.uuid4().hex[:12]
-    segments = segments_to_decide(tables, options)
+    segments = segments_to_decide(warehouse, options)
     decide = decide_retention(now_ms=options.now_ms, rules=options.rules)
     to_move = collected_if_few(segments.transform(decide).transform(choose_to_move(segments)))
     elsewhere = to_move.where(~F.col("path").startswith(LOCAL_ROOT)).first()
@@ -78,12 +78,12 @@ def run_plan(
     )
     if dry_run:
         return plan_id, planned
-    tables.create(RETENTION_PLANS)
-    tables.append(RETENTION_PLANS, planned)
-    return plan_id, _read_plan(tables, plan_id)
+    warehouse.create(RETENTION_PLANS)
+    warehouse.append(RETENTION_PLANS, planned)
+    return plan_id, _read_plan(warehouse, plan_id)
 
 
-def run_apply(tables: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
+def run_apply(warehouse: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
     """Move the planned segments to the set-aside folder, log by log; yield what became of each.
 
     A log that is not as planned is refused, the others are moved. A log that an earlier run has
@@ -92,26 +92,26 @@ def run_apply(tables: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
     Raises:
         UsageError: no such plan, or a set-aside folder inside a log directory.
     """
-    return _each_log(tables, options, partial(PlannedLog.apply, execute=options.execute))
+    return _each_log(warehouse, options, partial(PlannedLog.apply, execute=options.execute))
 
 
-def run_rollback(tables: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
+def run_rollback(warehouse: Warehouse, options: MoveOptions) -> Iterator[LogMove]:
     """Bring back what ``run_apply`` moved, log by log; yield what became of each.
 
     Raises:
         UsageError: no such plan.
     """
-    return _each_log(tables, options, partial(PlannedLog.roll_back, execute=options.execute))
+    return _each_log(warehouse, options, partial(PlannedLog.roll_back, execute=options.execute))
 
 
 def _each_log(
-    tables: Warehouse, options: MoveOptions, act: Callable[[PlannedLog], LogMove]
+    warehouse: Warehouse, options: MoveOptions, act: Callable[[PlannedLog], LogMove]
 ) -> Iterator[LogMove]:
     """Act on each log of a plan while the lock of its log directory is held."""
     plan_id, aside = options.plan_id, options.aside
-    planned = _read_plan(tables, plan_id)
+    planned = _read_plan(warehouse, plan_id)
     if planned.isEmpty():
-        raise UsageError(missing_plan(tables.root, RETENTION_PLANS.name, plan_id))
+        raise UsageError(missing_plan(warehouse.root, RETENTION_PLANS.name, plan_id))
     ordered = stream_rows(planned.orderBy("log_dir", "path"))
     rows = (row.asDict(recursive=True) for row in ordered)
     for log_dir, of_dir in itertools.groupby(rows, key=itemgetter("log_dir")):
@@ -124,10 +124,10 @@ def _each_log(
                 yield moved(list(of_log), aside, act, refusal)
 
 
-def _read_plan(tables: Warehouse, plan_id: str) -> DataFrame:
-    if tables.version(RETENTION_PLANS) is None:
-        raise UsageError(missing_table(tables.root, RETENTION_PLANS.name))
-    plans = tables.read(RETENTION_PLANS)
+def _read_plan(warehouse: Warehouse, plan_id: str) -> DataFrame:
+    if warehouse.version(RETENTION_PLANS) is None:
+        raise UsageError(missing_table(warehouse.root, RETENTION_PLANS.name))
+    plans = warehouse.read(RETENTION_PLANS)
     if "digests" not in plans.columns:  # version 1
         plans = plans.withColumn("digests", F.lit(None).cast("map<string, string>"))
     return plans.where(F.col("plan_id") == plan_id)
