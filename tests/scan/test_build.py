@@ -356,7 +356,7 @@ def test_what_is_no_segment_is_a_row_of_unrecognized_files(
     }
     assert summary.segments_found == 4
     assert summary.files_unrecognized == len(reasons) == 4
-    assert (summary.files_left_over, summary.findings) == (3, 1)
+    assert (summary.files_left_over, summary.unread.places, summary.findings) == (3, 1, 2)
     assert reasons["7.log"] == (
         "no segment name: a broker would open 00000000000000000007.log instead"
     )

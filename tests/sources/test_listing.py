@@ -10,6 +10,7 @@ from kafka_segments.errors import SourceError
 from kafka_segments.files.folders import kinds, source_folder
 from kafka_segments.files.folders import listing_rows as listing
 from kafka_segments.files.folders.source_folder import list_source_folder
+from kafka_segments.files.folders.unread_notes import unread_in
 from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder, find_segments
 from kafka_segments.files.storage.local_folder import list_local_folder
 from kafka_segments.files.storage.uris import join_uri
@@ -154,6 +155,29 @@ def test_a_pipe_in_place_of_a_checkpoint_is_the_reason_and_no_missing_file(tree)
     assert log.reason == "leader-epoch-checkpoint: a pipe, a socket or a device, no file"
     assert log_dir.reason == f"{checkpoints.HIGH_WATERMARK}: a pipe, a socket or a device, no file"
     assert log_dir.meta["was_clean_shutdown"]
+
+
+def test_what_was_not_read_beside_segments_is_counted_with_an_example(tree):
+    source = tree(
+        {
+            f"t-0/{segment(0)}": b"",
+            "t-0/leader-epoch-checkpoint": "7\n",
+            checkpoints.HIGH_WATERMARK: "0\n1\n",
+        }
+    )
+    rows = [*list_source_folder(source, ""), *list_source_folder(source, "t-0")]
+
+    found = unread_in(rows)
+
+    assert (found.places, found.example) == (
+        2,
+        f"{source}/t-0: leader-epoch-checkpoint: version is '7', 0 expected (line 1)",
+    )
+    assert list(unread_in(rows[:0]).lines()) == []
+    assert list(found.lines()) == [
+        f"not known what is noted beside segments: {found.example} (2 such log directories and"
+        " logs)"
+    ]
 
 
 def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):

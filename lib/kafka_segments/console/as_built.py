@@ -1,6 +1,6 @@
 """What a verb says of the tables that its answer is taken from: their age, and what they lack."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,28 +21,47 @@ def tell_as_built(
     now_ms: int,
     topics: Sequence[str] = (),
     partition: int | None = None,
+    has_starts: bool = True,
 ) -> None:
-    """Say on stderr which builds made the tables, and which logs lack their end: not all is known.
+    """Say on stderr which builds made the tables, and what makes answers from them doubtful.
 
+    That is where logs lack their end, and where it is not known where they begin or end.
     ``topics``, ``partition``: the logs that are asked about, as for ``read_as_built``.
+    ``has_starts``: the answer depends on where logs begin, too.
     """
     from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
     with _not_known_where_broken():
-        found = read_as_built(Warehouse(spark, warehouse), topics, partition)
+        tables = Warehouse(spark, warehouse)
+        found = read_as_built(tables, topics, partition, has_starts=has_starts)
         _say_age(found.builds_ms, now_ms)
         if found.cut_examples:
             tell_not_known([cut_logs_line(found.cut_examples)])
+        tell_not_known(unread_notes_lines(found.unread_examples))
 
 
-def tell_age(spark: "SparkSession", warehouse: str, *, now_ms: int) -> None:
-    """Say on stderr which builds made the tables, for an answer about the moment ``now_ms``."""
-    from kafka_segments.engine.tables.as_built import read_builds_ms  # noqa: PLC0415
+def tell_age(
+    spark: "SparkSession",
+    warehouse: str,
+    *,
+    now_ms: int | None,
+    allowed: Mapping[str, Sequence[str | int]],
+) -> None:
+    """Say on stderr which builds made the tables, for an answer about the moment ``now_ms``.
+
+    Where logs begin and end may not be known, either. ``now_ms`` None: the answer is of an earlier
+    moment, and the tables' age does not count. ``allowed``: of the logs that
+    are asked about, the values of columns of their key.
+    """
+    from kafka_segments.engine.tables.as_built import read_age  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
     with _not_known_where_broken():
-        _say_age(read_builds_ms(Warehouse(spark, warehouse)), now_ms)
+        found = read_age(Warehouse(spark, warehouse), allowed)
+        if now_ms is not None:
+            _say_age(found.builds_ms, now_ms)
+        tell_not_known(unread_notes_lines(found.unread_examples))
 
 
 @contextmanager
@@ -52,7 +71,7 @@ def _not_known_where_broken() -> Iterator[None]:
         yield
     except KafkaSegmentsError as error:
         give_tables_age(None)
-        tell_not_known([f"how old the tables are is not known: {error}"])
+        tell_not_known([f"how old the tables are, and what they lack, is not known: {error}"])
 
 
 def _say_age(builds_ms: Sequence[int], now_ms: int) -> None:
@@ -72,6 +91,17 @@ def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
     return (
         f"the tables are of builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC, the oldest {when}"
     )
+
+
+def unread_notes_lines(examples: "Sequence[Row]") -> Iterator[str]:
+    """Yield in words which directories' notes were not read; ``examples``: of ``unread_notes``."""
+    for row in examples:
+        yield (
+            f"{row['log_dir']}: where its logs begin, or up to where they are replicated, is not"
+            f" known: {row['problem']}"
+        )
+    if examples and examples[0]["dirs"] > len(examples):
+        yield f"so it is in {examples[0]['dirs'] - len(examples)} more log directories"
 
 
 def cut_logs_line(examples: "Sequence[Row]") -> str:

@@ -21,6 +21,7 @@ from kafka_segments.engine.frames.local_rows import persisted_rows
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.limits import LISTED_IN_DRIVER, Load
 from kafka_segments.engine.sources.missing import no_segments
+from kafka_segments.engine.sources.unread_notes import find_unread
 from kafka_segments.engine.spark.parallelism import default_parallelism
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders import listing_rows as listing
@@ -148,19 +149,20 @@ def list_sources(
     caches: ExitStack,
     *,
     follow_links: bool = False,
-    on_empty: Callable[[Iterable[str]], None] | None = None,
+    tell: Callable[[Iterable[str]], None] | None = None,
 ) -> tuple[DataFrame, dict[str, Load]]:
     """List every source down to the partitions' folders; return the rows and how many, by kind.
 
     The rows, one per ``sources.listing_rows.Listed``, stay where they are until ``caches`` closes,
     so a folder is listed once. The driver lists a tree of up to ``LISTED_IN_DRIVER`` rows; what
-    is left of a larger one is listed by the executors, a folder level a Spark job. ``on_empty`` is
-    told in words of the sources without a segment.
+    is left of a larger one is listed by the executors, a folder level a Spark job. ``tell`` is
+    given in words the sources without a segment, and what was not read of brokers' small files.
     """
     here = list_in_driver(sources, follow_links=follow_links)
     listed, loads = list_rest(spark, here, caches)
-    if on_empty is not None:
-        on_empty(map(no_segments, sources_without_segments(sources, here, listed)))
+    if tell is not None:
+        tell(map(no_segments, sources_without_segments(sources, here, listed)))
+        tell(find_unread(listed).lines())
     return listed, loads
 
 

@@ -1,20 +1,26 @@
 """What tables say of themselves before an answer from them is believed: builds, logs cut short."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.tables.catalog import LOGS, RUNS, SEGMENTS
+from kafka_segments.engine.frames.driver_rows import with_values
+from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.replicas import cut_short, lost_logs
 from kafka_segments.files.storage.uris import lies_in
+from kafka_segments.kafka.wire.checkpoints import HIGH_WATERMARK, LOG_START_OFFSET
 
 _NAMED = ("topic", "partition", "log_dir", "cut_short")
 _MOST_NAMED = 3
+_OF_BOUNDS = (LOG_START_OFFSET, HIGH_WATERMARK)
+Allowed = Mapping[str, Sequence[str | int]]
 
 
 class AsBuilt(NamedTuple):
@@ -23,10 +29,13 @@ class AsBuilt(NamedTuple):
     Attributes:
         builds_ms: when the last build of each source began; none: no build is noted.
         cut_examples: the first logs that lack their end, see ``cut_logs``.
+        unread_examples: the first log directories of whose files some were not read, see
+            ``unread_notes``.
     """
 
     builds_ms: list[int]
     cut_examples: tuple[Row, ...]
+    unread_examples: tuple[Row, ...]
 
 
 def last_builds(tables: Warehouse) -> DataFrame:
@@ -36,30 +45,47 @@ def last_builds(tables: Warehouse) -> DataFrame:
 
 
 def read_as_built(
-    tables: Warehouse, topics: Sequence[str] = (), partition: int | None = None
+    tables: Warehouse,
+    topics: Sequence[str] = (),
+    partition: int | None = None,
+    *,
+    has_starts: bool = True,
 ) -> AsBuilt:
-    """Ask the tables when they were built and which logs lack their end, by one query.
+    """Ask the tables when they were built and what they lack, by one query.
 
     ``topics``: those whose logs are asked about; empty: of all. ``partition``: the one of these
-    that is asked about; None: all are.
+    that is asked about; None: all are. ``has_starts``: where logs begin is asked, too.
 
     Raises:
         UsageError: the warehouse lacks a table.
         BrokenTableError: a table is not whole.
     """
-    named = cut_logs(tables, topics, partition)
-    found = collect_together({"builds": last_builds(tables), "cut": named})
-    return AsBuilt(_built_ms(found["builds"]), tuple(found["cut"]))
+    named = {"topic": topics, "partition": () if partition is None else (partition,)}
+    allowed: Allowed = {name: values for name, values in named.items() if values}
+    files = _OF_BOUNDS if has_starts else (HIGH_WATERMARK,)
+    found = collect_together(
+        {
+            "builds": last_builds(tables),
+            "cut": cut_logs(tables, topics, partition),
+            "unread": unread_notes(tables, allowed, files),
+        }
+    )
+    return AsBuilt(_built_ms(found["builds"]), tuple(found["cut"]), tuple(found["unread"]))
 
 
-def read_builds_ms(tables: Warehouse) -> list[int]:
-    """Return when the last build of each source began, in ms since 1970.
+def read_age(tables: Warehouse, allowed: Allowed) -> AsBuilt:
+    """Ask the tables as ``read_as_built`` does, but not which logs lack their end.
+
+    ``allowed``: of the logs that are asked about, the values of columns of their key.
 
     Raises:
-        UsageError: the warehouse lacks the table of runs.
-        BrokenTableError: it is not whole.
+        UsageError: the warehouse lacks a table.
+        BrokenTableError: a table is not whole.
     """
-    return _built_ms(last_builds(tables).collect())
+    found = collect_together(
+        {"builds": last_builds(tables), "unread": unread_notes(tables, allowed)}
+    )
+    return AsBuilt(_built_ms(found["builds"]), (), tuple(found["unread"]))
 
 
 def _built_ms(builds: Iterable[Row]) -> list[int]:
@@ -90,6 +116,24 @@ def cut_logs(
     lacking = cut.select(*_NAMED).unionByName(lost.select(*_NAMED))
     counted = lacking.withColumn("logs", F.count("*").over(Window.partitionBy(F.lit(0))))
     return counted.orderBy(*_NAMED).limit(_MOST_NAMED)
+
+
+def unread_notes(
+    tables: Warehouse, allowed: Allowed | None = None, files: Sequence[str] = _OF_BOUNDS
+) -> DataFrame:
+    """Return the first log directories whose checkpoints ``files`` were there and not read.
+
+    A directory counts if it has a log that is asked about. ``allowed``: see ``read_age``.
+
+    Gives: log_dir, problem (of its files), dirs (how many there are of them).
+    """
+    names = ("cluster", "broker_id", "log_dir")
+    is_unread = reduce(or_, (F.col("problem").contains(file) for file in files))
+    unread = tables.read(LOG_DIRS, (*names, "problem")).where(is_unread)
+    logs = with_values(tables.read(LOGS, LOG_KEYS), allowed or {}).select(*names)
+    named = unread.join(logs, list(names), how="left_semi").select("log_dir", "problem")
+    counted = named.withColumn("dirs", F.count("*").over(Window.partitionBy(F.lit(0))))
+    return counted.orderBy("log_dir", "problem").limit(_MOST_NAMED)
 
 
 def with_cut_short(tables: Warehouse) -> Transform:

@@ -13,6 +13,7 @@ from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
+from kafka_segments.files.folders.unread_notes import unread_in
 from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.delta_rows import read_small_table
@@ -95,6 +96,7 @@ def plan_without_spark(warehouse: str, options: BuildOptions) -> BuildSummary | 
     empty = tuple(source for source in options.sources if source not in with_segments)
     not_taken = sum(row.kind in kinds.NOT_TAKEN for row in listed)
     left_over, passed_over = (sum(row.kind == kind for row in listed) for kind in kinds.HARMLESS)
+    unread = unread_in(listed)
     return BuildSummary(
         run_id="",
         segments_found=len(found),
@@ -107,10 +109,11 @@ def plan_without_spark(warehouse: str, options: BuildOptions) -> BuildSummary | 
         files_left_over=left_over,
         files_passed_over=passed_over,
         bytes_scanned=sum(row.size_bytes or 0 for row in to_scan),
-        findings=not_taken - left_over - passed_over + len(empty),
+        findings=not_taken - left_over - passed_over + len(empty) + unread.places,
         seconds=time.monotonic() - started,
         seconds_by_step={},
         empty_sources=empty,
+        unread=unread,
     )
 
 

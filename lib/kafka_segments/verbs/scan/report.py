@@ -27,6 +27,7 @@ def _not_taken(done: BuildSummary) -> Iterator[str]:
             f"{done.segments_open} segments end as a running broker leaves them, torn or"
             " preallocated: no finding, column damage has them"
         )
+    yield from done.unread.lines("; column problem of tables log_dirs and logs has all")
     if unrecognized:
         yield f"{unrecognized} files or folders not taken: table unrecognized_files"
     if done.files_left_over:

@@ -16,6 +16,7 @@ from kafka_segments.engine.frames.packing import (
     share_out,
     tell_nobody,
 )
+from kafka_segments.engine.sources.unread_notes import find_unread
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, RUNS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.files.storage.files import place
@@ -235,6 +236,7 @@ class Build:
             seconds=time.monotonic() - self._started,
             steps=self._steps,
             missing=missing,
+            unread=find_unread(work.listed),
         )
 
     def _append_run(self, summary: BuildSummary) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_segments.files.folders import kinds
+from kafka_segments.files.folders.unread_notes import NOTES_READ, UnreadNotes
 from kafka_segments.release import __version__
 
 if TYPE_CHECKING:  # a dry run needs no Spark
@@ -25,10 +26,11 @@ class BuildSummary:
     ``segments_looked_at`` are judged by a first look, ``segments_doubted`` were read as a whole
     because one was not enough. ``segments_forbidden`` may not be read by this user, for which
     ``forbidden_why`` has an example; they are not among the damaged. ``missing`` are segments that
-    lack between two others of a log that was not compacted. ``taken_back`` says which rows of the
+    lack between two others of a log that was not compacted. ``unread``: log directories and logs
+    of which a checkpoint or an id was not read. ``taken_back`` says which rows of the
     tables somebody else took back while it ran. ``findings`` counts what someone must look at: the
     other damaged segments, the forbidden ones, the other unrecognized files, the missing segments,
-    what was taken back, and ``empty_sources``, below which there is no segment.
+    what was not read or taken back, and ``empty_sources``, below which there is no segment.
     """
 
     run_id: str
@@ -52,6 +54,7 @@ class BuildSummary:
     empty_sources: tuple[str, ...] = ()
     missing: "tuple[MissingSegment, ...]" = ()
     taken_back: tuple[str, ...] = ()
+    unread: UnreadNotes = NOTES_READ
 
     def with_taken_back(self, found: Sequence[str]) -> "BuildSummary":
         """Return the same with what somebody took back of the tables, in words."""
@@ -90,6 +93,7 @@ def summarize(
     seconds: float,
     steps: dict[str, float],
     missing: "tuple[MissingSegment, ...]" = (),
+    unread: UnreadNotes = NOTES_READ,
 ) -> BuildSummary:
     """Return what a build did; ``steps`` has the seconds of each step."""
     found = work.listed_count(kinds.SEGMENT)
@@ -114,6 +118,7 @@ def summarize(
             - passed_over
             + len(work.empty_sources)
             + len(missing)
+            + unread.places
         ),
         seconds=seconds,
         seconds_by_step=steps,
@@ -123,6 +128,7 @@ def summarize(
         forbidden_why=totals.forbidden_why,
         empty_sources=work.empty_sources,
         missing=missing,
+        unread=unread,
     )
 
 

@@ -121,7 +121,7 @@ def run_plan(
 def _planned(
     spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack, tell: TellLoad
 ) -> DataFrame:
-    listed, loads = list_sources(spark, options.sources, caches, on_empty=tell_not_known)
+    listed, loads = list_sources(spark, options.sources, caches, tell=tell_not_known)
     if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
     load = loads.get(kinds.SEGMENT, Load())

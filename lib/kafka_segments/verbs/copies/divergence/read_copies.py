@@ -96,7 +96,7 @@ def list_copies(
         UsageError: a metadata log has a policy that Kafka refuses.
     """
     sources = {source: name for name, source in options.copies}
-    listed, loads = list_sources(spark, list(sources), caches, on_empty=tell_not_known)
+    listed, loads = list_sources(spark, list(sources), caches, tell=tell_not_known)
     expect(spark, Work.COMPARE, loads.get(kinds.SEGMENT, Load()))
     if kinds.UNLISTED in loads:
         refuse_missing(listed)

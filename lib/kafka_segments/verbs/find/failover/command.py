@@ -99,8 +99,9 @@ def _failover(
     refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
     with verb_session("search failover", warehouse=asked.warehouse) as verb:
         found = print_failover(run_failover(verb.spark, asked, verb.caches), output)
-        for root in dict.fromkeys((asked.warehouse, asked.to_warehouse)):
-            tell_age(verb.spark, root, now_ms=now_ms)
+        tell_age(verb.spark, asked.warehouse, now_ms=now_ms, allowed=asked.choice.allowed())
+        moment = now_ms if asked.to_warehouse != asked.warehouse else None  # its age is told
+        tell_age(verb.spark, asked.to_warehouse, now_ms=moment, allowed=asked.to_choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -128,4 +129,5 @@ def _restore(
     )
     with verb_session("search restore", warehouse=asked.warehouse) as verb:
         found = print_restore(run_restore(verb.spark, asked, verb.caches), output)
+        tell_age(verb.spark, asked.warehouse, now_ms=None, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -106,7 +106,7 @@ def _explain(
     asked = ExplainOptions(root, LogChoice(**named), explain, retention_ms, most_commits)
     with verb_session("lag", warehouse=root) as verb:
         found = print_explained(run_explain(verb.spark, asked, verb.caches), output)
-        tell_age(verb.spark, root, now_ms=now_ms)
+        tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -152,6 +152,6 @@ def _lag(
             found = print_share_lag(run_share_lag(verb.spark, asked, verb.caches), output)
         else:
             found = print_lag(run_lag(verb.spark, asked, verb.caches), output)
-        if at_ms is None:
-            tell_age(verb.spark, root, now_ms=now_ms)
+        moment = now_ms if at_ms is None else None
+        tell_age(verb.spark, root, now_ms=moment, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

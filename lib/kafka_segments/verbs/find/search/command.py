@@ -151,7 +151,8 @@ def _offsets(
     )
     with session as verb:
         found = print_search(run_search(verb.spark, asked, verb.caches), output)
-        tell_age(verb.spark, asked.warehouse, now_ms=now_ms)
+        allowed = asked.choice.allowed()
+        tell_age(verb.spark, asked.warehouse, now_ms=now_ms, allowed=allowed)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 

@@ -86,7 +86,7 @@ def run_audit(
         SourceError: a source that cannot be listed.
     """
     listed, loads = list_sources(
-        spark, options.sources, caches, follow_links=options.follow_links, on_empty=tell_not_known
+        spark, options.sources, caches, follow_links=options.follow_links, tell=tell_not_known
     )
     expect(spark, Work.ROWS, Load(sum(of_kind.segments for of_kind in loads.values())))
     if kinds.UNLISTED in loads:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_as_built
 from kafka_segments.console.early import require_plan
 from kafka_segments.console.options import (
     ExitStatus,
@@ -107,6 +108,7 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
             tell_read=verb.work.has_read,
         )
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
+        tell_as_built(verb.spark, root, now_ms=asked.now_ms)
     return ExitStatus.FINDINGS if problems else ExitStatus.DONE
 
 

@@ -119,5 +119,5 @@ def _roll(
             print_what_if(run_what_if(verb.spark, asked, grid), output, asked.configs)
         else:
             print_roll(run_roll(verb.spark, asked, dry_run=dry_run), output, asked.configs)
-        tell_as_built(verb.spark, asked.warehouse, now_ms=now_ms)
+        tell_as_built(verb.spark, asked.warehouse, now_ms=now_ms, has_starts=False)
     return ExitStatus.DONE

@@ -12,13 +12,13 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.console.as_built import cut_logs_line
+from kafka_segments.console.as_built import cut_logs_line, unread_notes_lines
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.tables.as_built import cut_logs
+from kafka_segments.engine.tables.as_built import cut_logs, unread_notes
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
@@ -102,7 +102,8 @@ class ReportData:
 
     ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
-    segments: ``crashes`` leaves them out. ``cut_logs`` says which logs lack their end.
+    segments: ``crashes`` leaves them out. ``cut_logs`` says which logs lack their end,
+    and of which it is not known where they begin or end.
     ``metadata_problems`` says of each cluster what the history of its metadata lacks.
     ``directories`` is what verbs on directories printed to files.
     ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
@@ -223,10 +224,11 @@ class _Report:
                 .limit(MOST_DIRS),
                 "run": self._last_build().agg(F.unix_millis(F.max("started_at"))),
                 **self._last_decided(),
-                **({"cut": cut_logs(self._warehouse)} if self._warehouse.version(LOGS) else {}),
+                **self._lacking(),
             }
         )
         cut = [cut_logs_line(found["cut"])] if found.get("cut") else []
+        cut.extend(unread_notes_lines(found.get("unread", ())))
         tell_not_known(cut)
         bins = self._history_bins(found["written"][0][0])
         decided = next((_Decided(*row) for row in found.get("decided", []) if row[0]), None)
@@ -342,6 +344,12 @@ class _Report:
         """Return the row of the build that ended last."""
         runs = self._warehouse.read(RUNS)
         return of_last_run(self._warehouse, RUNS, runs, moment="started_at")
+
+    def _lacking(self) -> dict[str, DataFrame]:
+        """Return which logs lack their end, and which directories do not tell where logs begin."""
+        there = [self._warehouse.version(table) is not None for table in (LOGS, LOG_DIRS)]
+        lacking = {"cut": cut_logs(self._warehouse)} if there[0] else {}
+        return lacking | ({"unread": unread_notes(self._warehouse)} if all(there) else {})
 
     def _last_decided(self) -> dict[str, DataFrame]:
         """Return the last run of retention; empty: there is none."""

@@ -85,7 +85,7 @@ def run_mirror(
         UsageError: no log is in both.
     """
     uris = [*options.source, *options.mirror]
-    listed, loads = list_sources(spark, uris, caches, on_empty=tell_not_known)
+    listed, loads = list_sources(spark, uris, caches, tell=tell_not_known)
     refuse_missing(listed)
     if kinds.NOT_FOLLOWED in loads:
         tell_links(listed)
