@@ -30,6 +30,13 @@ def test_a_line_that_says_what_it_is_to_say_stays_as_it_is_written() -> None:
     assert advanced("0\n1\na  0 +7\n", {("a", 0): 7}) == "0\n1\na  0 +7\n"
 
 
+@pytest.mark.parametrize("space", ["\x0b", "\x0c", "\x85", "\x1c"])
+def test_lines_end_where_javas_do(space: str) -> None:
+    text = f"0\n2\na{space} 0 7\nb 1 5\n"
+
+    assert advanced(text, {("b", 1): 6}).endswith("b 1 6\n")
+
+
 @pytest.mark.parametrize("text", [None, "", "0\n0\n", "0\n2\na 0 7\n", "1\n1\na 0 7\n", "0\n1\nx"])
 def test_a_checkpoint_that_a_broker_does_not_read_counts_as_empty(text: str | None) -> None:
     assert points_of(text) == {}

@@ -270,7 +270,7 @@ def test_a_link_in_the_place_of_a_partition_is_no_missing_folder(
     assert f"a link out of the source, to {tmp_path / log.name}" in row["not_known"][0]
 
 
-@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex"])
 def test_a_folder_in_the_place_of_an_index_costs_its_directory(node: Path, suffix: str) -> None:
     index = max(_in_b(node).glob("*.log")).with_suffix(suffix)
     _folder(index)

@@ -105,15 +105,21 @@ class FilesOfLog(LoadedLog):
                 )
 
     def _folders(self) -> Iterator[StartFinding]:
-        """Yield folders in the place of files that the start opens."""
+        """Yield folders in the place of files that the start opens.
+
+        A ``.txnindex`` that is there is opened with its segment, and no folder is one.
+
+        Source: TransactionIndex.openChannel.
+        """
         opened = {*self._log.recovered, *self._log.bases[-1:]}
         numbers = [offset_of(name) for name in self._log.files if name.endswith(SNAPSHOT_SUFFIX)]
         snapshots = [name for name in self._log.folders if name.endswith(SNAPSHOT_SUFFIX)]
         newest = max([*numbers, *map(offset_of, snapshots)], default=None)
         names = {file_name(base, suffix) for base in opened for suffix in _ENTRY_BYTES}
+        names |= {file_name(base, TXN_INDEX_SUFFIX) for base in self._log.bases}
         names |= {name for name in snapshots if offset_of(name) == newest}
         for name in sorted(names.intersection(self._log.folders)):
-            is_index = not name.endswith(SNAPSHOT_SUFFIX)
+            is_index = name.endswith(tuple(_ENTRY_BYTES))
             exception = "FileNotFoundException" if is_index else "FileSystemException"
             effect = effect_at(exception, is_needed=self._is_needed)
             found = "a folder, no file"

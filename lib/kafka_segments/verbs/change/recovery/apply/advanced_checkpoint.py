@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT, parse_offset_checkpoint
+from kafka_segments.kafka.wire.checkpoints import (
+    RECOVERY_POINT,
+    java_lines,
+    parse_offset_checkpoint,
+)
 
 Points = Mapping[tuple[str, int], int]
 """Recovery points by topic and partition."""
@@ -38,7 +42,7 @@ def _lines(text: str | None) -> list[tuple[str, tuple[str, int], int]]:
         found = parse_offset_checkpoint(RECOVERY_POINT, text or "")
     except CorruptTextError:
         return []
-    lines = (text or "").splitlines()[2:]
+    lines = java_lines(text or "")[2:]
     return [
         (line, (topic, partition), point)
         for line, (topic, partition, point) in zip(lines, found, strict=True)
