@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.console.options import ExitStatus
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET
+from kafka_segments.kafka.wire.checkpoints import HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
+from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
+from kafka_segments.verbs.change.recovery.kit.report import print_kit
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState
 from support.verbs.recovery_kits import crashed_log, made_kit
 
@@ -53,6 +56,31 @@ def test_a_log_that_ends_below_its_start_is_refused(synthetic: Path, tmp_path: P
 
     assert log.state == KitState.REFUSED
     assert "below its log start offset 1000000: a broker removes all of its segments" in log.message
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        (RECOVERY_POINT, ExitStatus.FINDINGS),
+        (LOG_START_OFFSET, ExitStatus.FINDINGS),
+        (HIGH_WATERMARK, ExitStatus.DONE),
+    ],
+)
+def test_what_a_kit_goes_by_and_could_not_read_is_told(
+    synthetic: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    status: ExitStatus,
+) -> None:
+    crashed_log(tmp_path / "logs", synthetic / "v2-one-record" / "t-0")
+    (tmp_path / "logs" / name).write_text("0\n9\nt 0 0\n")
+
+    work = plan_kit([str(tmp_path / "logs")], str(tmp_path / "kit"))
+
+    assert print_kit([], work, "table", by="this test") == status
+    told = f"{tmp_path}/logs: {name}: 1 entries, line 2 says 9"
+    assert (told in capsys.readouterr().err) == (status == ExitStatus.FINDINGS)
 
 
 def test_zeros_behind_old_messages_are_a_torn_tail(synthetic: Path, tmp_path: Path) -> None:

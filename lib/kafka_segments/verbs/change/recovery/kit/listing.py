@@ -9,12 +9,14 @@ from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.log_dir_folder import noted_offsets
+from kafka_segments.files.folders.unread_notes import UnreadNotes, unread_in
 from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import refuse_locked
 from kafka_segments.files.storage.links import without_option
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET, RECOVERY_POINT
 from kafka_segments.kafka.wire.names import (
     TXN_INDEX_SUFFIX,
     FolderState,
@@ -40,12 +42,14 @@ class KitWork(NamedTuple):
     """What a kit has to do: the logs to read, and those that are not read, by log directory.
 
     ``gone``: how many logs the checkpoints name of each log directory in which none lies.
+    ``notes``: directories whose recovery points or log starts were not read; they count as 0.
     """
 
     log_dirs: tuple[str, ...]
     plans: list[LogPlan]
     unread: list[tuple[int, LogKit]]
     gone: dict[str, int]
+    notes: UnreadNotes
 
     @property
     def logs(self) -> tuple[tuple[str, ...], ...]:
@@ -93,7 +97,8 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
         for path, row in log_dirs.items()
         if row.offsets and not logs.get(path)
     }
-    work = KitWork(tuple(log_dirs), [], [], gone)
+    notes = unread_in(row for row in log_dirs.values() if _lacks_points(row))
+    work = KitWork(tuple(log_dirs), [], [], gone, notes)
     for number, (path, row) in enumerate(log_dirs.items()):
         offsets = noted_offsets(row)
         for folder, rows in sorted(logs.get(path, {}).items()):
@@ -112,6 +117,10 @@ def plan_kit(sources: Sequence[str], out: str) -> KitWork:
             else:
                 work.unread.append((number, planned))
     return work
+
+
+def _lacks_points(log_dir: Listed) -> bool:
+    return any(name in (log_dir.reason or "") for name in (RECOVERY_POINT, LOG_START_OFFSET))
 
 
 _Logs = dict[str, dict[str, list[Listed]]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_segments.console.lines import say
+from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.console.output import print_records, size_text
 from kafka_segments.engine.sources.missing import logs_gone
@@ -46,9 +47,11 @@ def print_kit(kits: Iterable[LogKit], work: "KitWork", output: str, *, by: str) 
         cuts += row.cut_segment is not None
     for path, named in work.gone.items():
         say(f"{path}: {logs_gone(named)}")
+    for line in work.notes.lines():
+        say_not_known(line)
     counts = ", ".join(f"{states[state]} {state}" for state in KitState if states[state])
     say(f"logs: {counts or 'none'}; with a torn tail to cut off: {cuts}")
-    is_found = states[KitState.REFUSED] or cuts or work.gone
+    is_found = states[KitState.REFUSED] or cuts or work.gone or work.notes.places
     return ExitStatus.FINDINGS if is_found else ExitStatus.DONE
 
 
