@@ -142,6 +142,13 @@ def test_of_a_node_without_an_id_its_own_settings_are_not_known(node: Path) -> N
     assert "which settings of one broker alone hold: no node id is in " in done.output
 
 
+def test_a_policy_is_a_list_with_or_without_spaces(node: Path) -> None:
+    plain = _rows(node, "--what-if", "cleanup.policy=delete,compact")
+
+    assert _rows(node, "--what-if", "cleanup.policy=delete , compact").keys() == plain.keys()
+    assert "orders-0" in plain
+
+
 def test_a_cleaner_that_is_off_is_told(node: Path, tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("log.cleaner.enable=false\n")
 

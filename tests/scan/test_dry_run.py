@@ -174,7 +174,7 @@ def test_a_source_without_a_segment_is_a_finding(
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "meta").mkdir()
-    (tmp_path / "meta" / "meta.properties").write_text("version=1\n")
+    (tmp_path / "meta" / "meta.properties").write_text("version=1\nnode.id=1\n")
     sources = (str(tmp_path / "empty"), str(tmp_path / "meta"))
     options = BuildOptions(sources, RecoveryOptions(), NOW_MS)
 

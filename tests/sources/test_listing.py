@@ -180,6 +180,15 @@ def test_what_was_not_read_beside_segments_is_counted_with_an_example(tree):
     ]
 
 
+@pytest.mark.parametrize("text", ["", "\0" * 40, "version=1\ncluster.id=abc\n"])
+def test_properties_that_do_not_say_whose_the_directory_is_are_told(tree, text):
+    source = tree({f"t-0/{segment(0)}": b"", "meta.properties": text})
+
+    (log_dir,) = rows_of(kinds.LOG_DIR, source)
+
+    assert log_dir.reason == "meta.properties: no node id is in it"
+
+
 def test_a_text_file_of_absurd_size_is_not_read(tree, monkeypatch):
     source = tree({f"t-0/{segment(0)}": b"", "t-0/leader-epoch-checkpoint": "0\n0\n"})
     monkeypatch.setattr(listing, "MOST_TEXT_BYTES", 3)

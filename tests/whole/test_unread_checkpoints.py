@@ -13,6 +13,7 @@ from support.logs.strategies import v2_batch
 NOW = ("--now-ms", "1800000000000")
 SPOILT = "0\n3\nt 0 5\n"
 PROBLEM = "{}: 1 entries, line 2 says 3"
+PROBLEMS = {"meta.properties": "{}: no node id is in it"}
 
 
 def _run(*words: object) -> tuple[int, str]:
@@ -35,17 +36,22 @@ def log_dir(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "concerns_roll"),
-    [("log-start-offset-checkpoint", False), ("replication-offset-checkpoint", True)],
+    [
+        ("log-start-offset-checkpoint", False),
+        ("replication-offset-checkpoint", True),
+        ("meta.properties", True),
+    ],
 )
 def test_where_logs_begin_or_end_is_not_known(
     spark: SparkSession, log_dir: Path, tmp_path: Path, name: str, concerns_roll: bool
 ) -> None:
-    (log_dir / name).write_text(SPOILT)
+    (log_dir / name).write_text("\0" * 9 if name == "meta.properties" else SPOILT)
     tables = ("--warehouse", tmp_path / "tables")
     status, told = _run("build", "--source", log_dir, *tables)
-    assert (status, f"{log_dir}: {PROBLEM.format(name)}; column problem" in told) == (1, True), told
-    why = f"{log_dir}: where its logs begin, or up to where they are replicated, is not known: "
-    why += PROBLEM.format(name)
+    problem = PROBLEMS.get(name, PROBLEM).format(name)
+    assert (status, f"{log_dir}: {problem}; column problem" in told) == (1, True), told
+    why = f"{log_dir}: what its broker notes there, by which answers go, is not known: "
+    why += problem
 
     for verb in (
         ("retention", "decide"),

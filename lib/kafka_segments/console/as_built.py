@@ -97,8 +97,8 @@ def unread_notes_lines(examples: "Sequence[Row]") -> Iterator[str]:
     """Yield in words which directories' notes were not read; ``examples``: of ``unread_notes``."""
     for row in examples:
         yield (
-            f"{row['log_dir']}: where its logs begin, or up to where they are replicated, is not"
-            f" known: {row['problem']}"
+            f"{row['log_dir']}: what its broker notes there, by which answers go, is not known:"
+            f" {row['problem']}"
         )
     if examples and examples[0]["dirs"] > len(examples):
         yield f"so it is in {examples[0]['dirs'] - len(examples)} more log directories"

@@ -15,7 +15,11 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.replicas import cut_short, lost_logs
 from kafka_segments.files.storage.uris import lies_in
-from kafka_segments.kafka.wire.checkpoints import HIGH_WATERMARK, LOG_START_OFFSET
+from kafka_segments.kafka.wire.checkpoints import (
+    HIGH_WATERMARK,
+    LOG_START_OFFSET,
+    META_PROPERTIES,
+)
 
 _NAMED = ("topic", "partition", "log_dir", "cut_short")
 _MOST_NAMED = 3
@@ -123,15 +127,21 @@ def unread_notes(
 ) -> DataFrame:
     """Return the first log directories whose checkpoints ``files`` were there and not read.
 
-    A directory counts if it has a log that is asked about. ``allowed``: see ``read_age``.
+    So are those of which ``meta.properties`` does not say whose they are. A directory counts if it
+    has a log that is asked about. ``allowed``: see ``read_age``.
 
     Gives: log_dir, problem (of its files), dirs (how many there are of them).
     """
     names = ("cluster", "broker_id", "log_dir")
+    dirs = tables.read(LOG_DIRS, (*names, "problem"))
+    by_topic = {name: values for name, values in (allowed or {}).items() if name not in names}
+    logs = with_values(tables.read(LOGS, LOG_KEYS), by_topic)
+    asked = with_values(logs, allowed or {}).select(*names)
     is_unread = reduce(or_, (F.col("problem").contains(file) for file in files))
-    unread = tables.read(LOG_DIRS, (*names, "problem")).where(is_unread)
-    logs = with_values(tables.read(LOGS, LOG_KEYS), allowed or {}).select(*names)
-    named = unread.join(logs, list(names), how="left_semi").select("log_dir", "problem")
+    is_nameless = F.col("problem").contains(META_PROPERTIES)  # of any cluster and broker
+    unread = dirs.where(is_unread & ~is_nameless).join(asked, list(names), how="left_semi")
+    nameless = dirs.where(is_nameless).join(logs, list(names), how="left_semi")
+    named = unread.unionByName(nameless).select("log_dir", "problem")
     counted = named.withColumn("dirs", F.count("*").over(Window.partitionBy(F.lit(0))))
     return counted.orderBy("log_dir", "problem").limit(_MOST_NAMED)
 

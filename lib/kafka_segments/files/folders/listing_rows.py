@@ -107,6 +107,10 @@ class BrokerFiles:
             self._problems.append(f"{name}: {first_line(error)}")
         return None
 
+    def note(self, name: str, problem: str) -> None:
+        """Note what a file lacks though it was parsed."""
+        self._problems.append(f"{name}: {problem}")
+
     @property
     def problems(self) -> str | None:
         """What could not be read so far, and why."""

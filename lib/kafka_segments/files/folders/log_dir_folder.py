@@ -66,6 +66,8 @@ def list_log_dir(
     properties = files.parse(
         checkpoints.META_PROPERTIES, checkpoints.parse_meta_properties, encoding="latin-1"
     )
+    if properties is not None and properties.node_id is None:
+        files.note(checkpoints.META_PROPERTIES, "no node id is in it")
     meta: dict[str, Any] = {
         "was_clean_shutdown": checkpoints.CLEAN_SHUTDOWN in files,
         "has_lock_file": checkpoints.LOCK in files,

@@ -69,6 +69,11 @@ class Policy(NamedTuple):
     value: str
     set_at: int | None = None
 
+    @property
+    def compacts(self) -> bool:
+        """Tell whether logs are compacted by it. Source: ConfigDef.parseType, of a list."""
+        return "compact" in map(str.strip, self.value.split(","))
+
 
 class LogFacts(NamedTuple):
     """A log, and the settings that it is cleaned by. ``log`` None: ``unknown`` says why.

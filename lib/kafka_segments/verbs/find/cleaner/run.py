@@ -232,7 +232,7 @@ def _facts(
             topic = {} if metadata is None else metadata.configs.get(folder.topic, {})
             set_at = {} if metadata is None else metadata.config_set_at
             policy = policy_of(levels, topic, set_at.get((folder.topic, POLICY)))
-            compacts = policy is not None and "compact" in policy.value.split(",")
+            compacts = policy is not None and policy.compacts
             if policy is None and metadata is None:
                 compacts = folder.topic in COMPACTED_BY_KAFKA or "cleaner_offset" in own
                 unsure += [] if compacts else [name]
