@@ -45,8 +45,10 @@ def test_without_metadata_there_are_at_least_as_many_partitions_as_by_default() 
     )
 
 
-def _log(partition: int, start: int = 0, doubt: str | None = None) -> dict[str, object]:
-    return {"partition": partition, "log_start_offset": start, "doubt": doubt}
+def _log(
+    partition: int, start: int = 0, doubt: str | None = None, lost: str | None = None
+) -> dict[str, object]:
+    return {"partition": partition, "log_start_offset": start, "doubt": doubt, "lost": lost}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,11 @@ def test_a_log_in_doubt_and_one_that_lacks_its_beginning_were_not_read_as_a_whol
     assert "__consumer_offsets-1: it begins at offset 7, its first segments are missing" in first
     assert doubt == "__consumer_offsets-2: not known: why"
     assert doubt_alone == "__share_group_state-2: not known: why"
+    both = list(partitions_not_read(OFFSETS_TOPIC, [_log(0, 7, lost="a segment is missing")], 1))
+    assert [line.split(": ")[2].split(",")[0] for line in both] == [
+        "it begins at offset 7",
+        "a segment is missing",
+    ]
 
 
 def test_of_groups_that_are_asked_for_their_partitions_alone_count() -> None:

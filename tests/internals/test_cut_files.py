@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.verbs.find.internals.decide.rows import TORN
+from kafka_segments.engine.tables.findings import TORN
 from support.kafka.cluster_disks import internal_files
 from support.logs.internal_rows import rows_of_file
 from support.model.plain_decoder import positions

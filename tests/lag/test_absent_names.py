@@ -82,6 +82,6 @@ def test_a_share_group_may_lie_in_partitions_that_were_not_read(
 
     assert done.exit_code == 1, done.output
     assert (
-        "group reader: not known: not all partitions of __share_group_state were read"
+        "group reader: not known: not all of __share_group_state was read"
         in done.stderr.splitlines()
     )

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from kafka_segments.verbs.find.lag.decide.commits import (
     ask_for_end,
@@ -20,11 +21,11 @@ COMMIT = (
     "cluster string, offsets_partition int, position long, producer_id long, control_type int,"
     " group_id string, topic string, topic_partition int, committed_offset long,"
     " commit_timestamp_ms long, record_timestamp_ms long, problem string,"
-    " commits_doubt string"
+    " commits_doubt string, lost struct<until:bigint,why:string>, unread_until long"
 )
 
 
-def _commits(spark: SparkSession, *rows: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+def _commits(spark: SparkSession, *rows: dict[str, Any]) -> dict[str, Any]:
     names = [column.split()[0] for column in COMMIT.split(", ")]
     known = {"cluster": "c", "offsets_partition": 0, "topic": "t", "topic_partition": 0}
     known |= {"commit_timestamp_ms": 10, "record_timestamp_ms": 10}
@@ -35,6 +36,8 @@ def _commits(spark: SparkSession, *rows: dict[str, Any]) -> dict[str, tuple[Any,
     found = spark.createDataFrame(values, COMMIT).transform(decide_commits(at_ms=AT_MS)).collect()
     rows_by_group = {
         row["group_id"]: (row["committed_offset"], row["commit_timestamp_ms"], row["problem"])
+        if row["commits_doubt"] is None
+        else row["commits_doubt"]
         for row in found
     }
     assert len(rows_by_group) == len(found)
@@ -108,6 +111,26 @@ def test_a_topic_that_was_made_after_a_moment_does_not_tell_of_it(spark: SparkSe
     assert doubts[1][1] == "why"
 
 
+def test_a_commit_in_front_of_lost_records_does_not_count_for_sure(spark: SparkSession) -> None:
+    of_log = {"committed_offset": 5, "lost": (7, "a segment is missing")}
+    plain = [{"group_id": name, "position": at, **of_log} for name, at in (("a", 6), ("b", 7))]
+    unread = {"group_id": "", "problem": "checksum is 1", "position": None}
+    other = {"offsets_partition": 1, "group_id": "other", "committed_offset": 5}
+    why = "not known: a later commit may be in what is missing of __consumer_offsets-0: "
+    known = (5, 10, None)
+
+    assert _commits(spark, *plain, other) == {
+        "a": f"{why}a segment is missing",
+        "b": known,
+        "other": known,
+    }
+    found = _commits(spark, *plain, other, {**unread, "unread_until": 8})
+    assert (found["a"], found["b"]) == (f"{why}checksum is 1", f"{why}checksum is 1")
+    assert (found["other"], found[""]) == (known, (None, 10, "checksum is 1"))
+    begun = _commits(spark, plain[1], {**unread, "unread_until": None})
+    assert begun == {"b": known}  # a broker was writing the rest
+
+
 def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSession) -> None:
     columns = (
         "cluster string, group_id string, topic string, partition int, committed_offset long,"
@@ -142,6 +165,7 @@ def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSe
 def test_the_last_record_of_a_key_counts_that_is_not_later(spark: SparkSession) -> None:
     at, later = {"commit_timestamp_ms": AT_MS}, {"commit_timestamp_ms": AT_MS + 1}
     rows = [
+        {"group_id": "", "topic": "", "problem": "bytes that nobody reads"},
         {"group_id": "a", "committed_offset": 1},
         {"group_id": "a", "committed_offset": 2, **at},
         {"group_id": "a", "committed_offset": 3, **later},
@@ -150,7 +174,6 @@ def test_the_last_record_of_a_key_counts_that_is_not_later(spark: SparkSession) 
         {"group_id": "gone", "commit_timestamp_ms": None, "record_timestamp_ms": 20},
         {"group_id": "back", "committed_offset": 6},
         {"group_id": "back", "commit_timestamp_ms": None, "record_timestamp_ms": AT_MS + 1},
-        {"group_id": "", "topic": "", "problem": "bytes that nobody reads"},
     ]
 
     assert _commits(spark, *rows) == {
@@ -164,7 +187,7 @@ def test_the_last_record_of_a_key_counts_that_is_not_later(spark: SparkSession) 
 def test_groups_are_chosen_with_what_could_not_be_read(spark: SparkSession) -> None:
     commits = spark.createDataFrame([("a",), ("b",), ("",)], "group_id string")
 
-    chosen = [commits.transform(of_groups(groups)).collect() for groups in (["a"], [])]
+    chosen = [commits.transform(of_groups(groups, F.lit(True))).collect() for groups in (["a"], [])]
 
     assert [{row["group_id"] for row in rows} for rows in chosen] == [{"a", ""}, {"a", "b", ""}]
 

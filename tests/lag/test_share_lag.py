@@ -34,7 +34,8 @@ MOMENTS = 6
 COLUMNS = (
     "cluster string, broker_id int, log_dir string, topic string, partition int, offset long,"
     " timestamp_ms long, leader_epoch int, kind string, key_json string, value_json string,"
-    " is_tombstone boolean, problem string"
+    " is_tombstone boolean, problem string, base_offset long, row long, file string,"
+    " is_active boolean"
 )
 STATE = ("start_offset", "delivery_complete_count", "state_offset", "is_known")
 Record = tuple[int, str, int, dict[str, int] | None]
@@ -62,7 +63,7 @@ def rows(records: list[Record], *, broker_id: int = 1) -> list[tuple[Any, ...]]:
             json.dumps({"groupId": "g", "topicId": "T", "partition": partition}),
             None if value is None else json.dumps(value),
             value is None,
-            None,
+            *(None, 0, offset, "f", False),
         )
         for offset, kind, partition, value in records
     ]

@@ -172,7 +172,7 @@ class OpenInternals:
         version = parse_version(kafka_version, oldest=OLDEST)
         rules = group_record_rules(version, is_new_coordinator=new_coordinator)
         options = GroupsOptions(self._tables.uri, rules, cluster, broker_id, names(groups))
-        return run_groups(self._tables.spark, options)
+        return run_groups(self._tables.spark, options, self._kept)
 
     def tier(
         self,

@@ -1,9 +1,12 @@
-"""Which damage is a finding, as a column of table ``segments``."""
+"""Which damage is a finding, as a column of table ``segments`` or ``internal_records``."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
+
+# What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
+TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
 
 
 def is_finding() -> Column:
@@ -17,3 +20,12 @@ def is_finding() -> Column:
     kind = F.col("damage.kind")
     is_torn = (kind == DamageKind.PARTIAL_BATCH) & F.col("is_active")
     return F.col("damage").isNotNull() & (kind != DamageKind.PREALLOCATED_TAIL) & ~is_torn
+
+
+def is_unreadable() -> Column:
+    """Tell whether a row of ``internal_records`` is damage that someone must look at.
+
+    An incomplete batch is no damage in the last segment: a broker was writing it.
+    """
+    is_torn = F.col("is_active") & F.col("offset").isNull() & F.col("problem").rlike(TORN)
+    return F.col("problem").isNotNull() & ~is_torn

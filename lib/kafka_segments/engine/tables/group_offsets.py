@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.catalog import METADATA_PARTITIONS
@@ -20,6 +20,7 @@ from kafka_segments.kafka.broker_rules.consumer_groups import (
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
 
+_OF_LOG = ("cluster", "partition", "log_start_offset", "doubt", "lost")
 _MOST_NAMED = 8
 _MOST_GROUPS = 1000
 _ADD = (
@@ -31,14 +32,16 @@ _ADD = (
 def offsets_read(
     tables: Warehouse, logs: DataFrame, topic: str = OFFSETS_TOPIC
 ) -> list[OffsetsRead]:
-    """Return what was read of each cluster's ``__consumer_offsets``, or of another ``topic``.
+    """Return what was read as a whole of each cluster's ``__consumer_offsets``, or of ``topic``.
 
-    Needs: ``logs``: cluster and partition of logs that were read.
+    Needs: ``logs``: as ``unread_partitions``.
     """
     counts = _partition_counts(tables, topic)
     read: dict[str, set[int]] = {}
-    for cluster, partition in logs.select("cluster", "partition").distinct().collect():
-        read.setdefault(cluster, set()).add(partition)
+    for row in logs.select(*_OF_LOG).distinct().collect():
+        found = read.setdefault(row["cluster"], set())
+        if next(_not_whole(topic, row.asDict()), None) is None:
+            found.add(row["partition"])
     return [OffsetsRead(frozenset(found), counts.get(name)) for name, found in read.items()]
 
 
@@ -50,6 +53,21 @@ def _partition_counts(tables: Warehouse, topic: str) -> dict[str, int]:
     of_topic = held.where(F.col("topic") == topic)
     rows = of_topic.groupBy("cluster").agg(F.max("partition")).collect()
     return {cluster: last + 1 for cluster, last in rows}
+
+
+def may_hold(tables: Warehouse, groups: Iterable[str], partition: str) -> Column:
+    """Tell whether a partition of ``__consumer_offsets`` may hold one of some groups.
+
+    Where no metadata says how many partitions a cluster has, any may.
+
+    Needs: cluster, and the partition's number in column ``partition``.
+    """
+    asked, may = tuple(groups), F.lit(False)
+    counts = _partition_counts(tables, OFFSETS_TOPIC)
+    for cluster, count in counts.items():
+        named = {group_partition(group, count) for group in asked}
+        may |= (F.col("cluster") == cluster) & F.col(partition).isin(*named)
+    return may | ~F.col("cluster").isin(*counts)
 
 
 def unread_partitions(
@@ -68,14 +86,14 @@ def unread_partitions(
     Of several clusters each line names its own.
 
     Needs: ``logs``: cluster, partition, log_start_offset, doubt (why the log does not answer; null:
-        it does) of logs that were read. ``cluster``: of this one alone. ``groups``: only of the
+        it does) and lost (why records are missing in it; null: none are) of logs that were read.
+        ``cluster``: of this one alone. ``groups``: only of the
         partitions of these; empty: of all. ``is_named_alone``: only where metadata names the
         topic's partitions. ``kept``: what the topic's records are about. ``seen``: gives cluster,
         offsets_partition and group_id of records, read only where no metadata says how many
         partitions there are, as groups may tell it by where they lie.
     """
-    names = ("cluster", "partition", "log_start_offset", "doubt")
-    rows = [row.asDict() for row in logs.select(*names).distinct().collect()]
+    rows = [row.asDict() for row in logs.select(*_OF_LOG).distinct().collect()]
     counts = _partition_counts(tables, topic)
     if seen is not None and not groups and not {row["cluster"] for row in rows} <= counts.keys():
         counts = {**_counts_by_groups(seen(), rows), **counts}
@@ -124,10 +142,11 @@ def partitions_not_read(
     2. A log that is in doubt may lack records.
     3. ``__consumer_offsets`` is compacted alone, and so begins at offset 0: what is before a later
        start is missing.
+    4. A log may have lost records between others (``lost_records``).
 
     Args:
         topic: Of a coordinator.
-        logs: partition, log_start_offset and doubt of the logs of one cluster.
+        logs: partition, log_start_offset, doubt and lost of the logs of one cluster.
         count: Partitions that the cluster's metadata names; None: it is not at hand.
         groups: Only of the partitions that these are in; empty: of all.
         kept: What the topic's records are about.
@@ -149,14 +168,21 @@ def partitions_not_read(
             " controller's, with `kafka-segments build --internals`"
         )
     for number in sorted(found.keys() & set(asked)):
-        log = found[number]
-        if log["doubt"] is not None:
-            yield f"{topic}-{number}: {log['doubt']}"
-        elif topic == OFFSETS_TOPIC and log["log_start_offset"] > 0:
-            yield (
-                f"not known: {topic}-{number}: it begins at offset {log['log_start_offset']}, its"
-                f" first segments are missing: {add}"
-            )
+        for why in _not_whole(topic, found[number]):
+            is_doubt = why == found[number]["doubt"]
+            name = f"{topic}-{number}"
+            yield f"{name}: {why}" if is_doubt else f"not known: {name}: {why}: {add}"
+
+
+def _not_whole(topic: str, log: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why a log was not read as a whole; see ``partitions_not_read``."""
+    if log["doubt"] is not None:
+        yield log["doubt"]
+        return
+    if topic == OFFSETS_TOPIC and log["log_start_offset"] > 0:
+        yield f"it begins at offset {log['log_start_offset']}, its first segments are missing"
+    if log["lost"] is not None:
+        yield log["lost"]
 
 
 def groups_not_known(

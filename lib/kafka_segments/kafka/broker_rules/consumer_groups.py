@@ -11,7 +11,7 @@ _MOST_PARTITIONS = 100_000
 
 
 class OffsetsRead(NamedTuple):
-    """Which partitions of a coordinator's topic in a cluster were read, and how many there are.
+    """Which partitions of a coordinator's topic were read as a whole, and how many there are.
 
     ``of`` None: the metadata does not tell; then there are at least as many as by default.
     """
@@ -43,7 +43,7 @@ def unread_partition(group: str, clusters: Iterable[OffsetsRead]) -> str | None:
             return "not known: not all partitions of __consumer_offsets were read"
         partition = group_partition(group, offsets.of)
         return (
-            f"not known: its partition __consumer_offsets-{partition} was not read: give"
+            f"not known: its partition __consumer_offsets-{partition} was not read as a whole: give"
             " `build` or `internals` the log directory of a broker that has it"
         )
     return None

@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
 
-COMPACTED_BY_KAFKA = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
-"""Topics that Kafka itself compacts, or trims by other means than retention."""
+COMPACTED_BY_KAFKA = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Topics that Kafka itself makes as compacted ones.
+
+``__share_group_state`` and ``__cluster_metadata`` are none: only their beginnings are removed.
+Source: GroupCoordinator.groupMetadataTopicConfigs, TransactionCoordinator, TransactionLog,
+ShareCoordinatorService.shareGroupStateTopicConfigs, KafkaRaftLog.
+"""
 
 
 class Gap(NamedTuple):

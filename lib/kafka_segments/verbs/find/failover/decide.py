@@ -7,7 +7,6 @@ from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_segments.verbs.find.lag.decide.commits import COMMIT_KEY
 from kafka_segments.verbs.find.search.decide.locate import KAFKA
 from kafka_segments.verbs.find.search.decide.unread import with_unread
 
@@ -43,29 +42,6 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
         return groups.withColumn("target_ms", F.least(with_margin, unread)).withColumn(
             "is_margin_enough", F.coalesce(unread >= with_margin, F.lit(True))
         )
-
-    return transform
-
-
-def with_commits_doubt(commits: DataFrame) -> Transform:
-    """Add to a group's commits why a later one may be in what could not be read.
-
-    Needs: rows of ``decide_commits``; ``commits``: all of them, of all groups.
-    Gives: cluster, group_id, topic, partition, committed_offset, commits_doubt (null: none).
-    """
-    of_partition = ("cluster", "offsets_partition")
-    unread = commits.groupBy(*of_partition).agg(F.max("problem").alias("_unread"))
-    why = F.format_string(
-        "not known: a later commit of the group may be in what cannot be read of"
-        " __consumer_offsets-%d: %s",
-        "offsets_partition",
-        "_unread",
-    )
-    doubt = F.coalesce("commits_doubt", F.when(F.col("_unread").isNotNull(), why))
-
-    def transform(of_group: DataFrame) -> DataFrame:
-        joined = of_group.join(unread, list(of_partition), how="left")
-        return joined.select(*COMMIT_KEY, "committed_offset", doubt.alias("commits_doubt"))
 
     return transform
 

@@ -21,8 +21,8 @@ from kafka_segments.verbs.find.failover.decide import (
     plan_restore,
     segments_around,
     sum_up_records,
-    with_commits_doubt,
 )
+from kafka_segments.verbs.find.lag.decide.commits import COMMIT_KEY
 from kafka_segments.verbs.find.lag.run import committed_offsets, tell_unread_groups
 from kafka_segments.verbs.find.search.decide.unread import say_doubts
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
@@ -96,11 +96,11 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
         caches,
     )
     known = {row["group_id"] for row in all_commits.select("group_id").distinct().collect()}
-    tell_unread_groups(spark, options.warehouse, (options.group,), known)
+    tell_unread_groups(spark, options.warehouse, (options.group,), known, caches)
     commits = (
         all_commits.where(F.col("group_id") == options.group)
         .where(F.col("committed_offset").isNotNull() & options.choice.partition_condition())
-        .transform(with_commits_doubt(all_commits))
+        .select(*COMMIT_KEY, "committed_offset", "commits_doubt")
         .join(here.replicas(), ["cluster", *PARTITION], how="left")
         .transform(in_doubt)
     )

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from math import inf
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -14,21 +14,22 @@ from kafka_segments.engine.frames.local_rows import stream_rows
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import (
     groups_not_known,
+    may_hold,
     offsets_read,
     unread_partitions,
 )
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.kafka.broker_rules.consumer_groups import OffsetsRead, group_partition
+from kafka_segments.engine.tables.lost_records import as_read, with_unread_until
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.facts import GroupRecords
 from kafka_segments.verbs.find.lag.group_records import Put, Record, put_in_order
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits, read_group
-from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
 
 _SEGMENT = (
     *("cluster", "partition", "path", "base_offset", "next_offset"),
-    *("record_count", "min_timestamp_ms", "doubt"),
+    *("record_count", "min_timestamp_ms", "doubt", "lost", "unread_until"),
 )
 _RECORD = ("offset", "timestamp_ms", "producer_id", "control_type", "key", "value")
 
@@ -50,17 +51,19 @@ def read_clusters(
         UsageError: the tables have no segments of ``__consumer_offsets``, or no such group.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    also = (*READING, "record_count", "min_timestamp_ms")
+    also = (*COORDINATORS, "min_timestamp_ms")
     tables = LogTables(spark, warehouse, choice, caches, also=also)
-    replicas = computed_once(tables.replicas(), caches)
+    replicas = computed_once(tables.coordinators(), caches)
     if replicas.isEmpty():
         raise no_offsets(warehouse)
     known = Warehouse(spark, warehouse)
-    counts = offsets_read(known, replicas)
-    tell_not_known(unread_partitions(known, replicas, cluster=cluster, groups=[group]))
-    logs = replicas.select(*LOG_KEYS, "doubt")
+    as_they_were_read = replicas.transform(as_read)
+    counts = offsets_read(known, as_they_were_read)
+    tell_not_known(unread_partitions(known, as_they_were_read, cluster=cluster, groups=[group]))
+    logs = replicas.select(*LOG_KEYS, "doubt", "lost")
     joined = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
-    segments = computed_once(joined.where(_may_hold(group, counts)), caches)
+    joined = joined.transform(with_unread_until)
+    segments = computed_once(joined.where(may_hold(known, [group], "partition")), caches)
     kept = computed_once(segments.transform(read_group(group)), caches)
     by_log: dict[tuple[str, int], list[Row]] = {}
     for row in segments.select(*_SEGMENT).orderBy("base_offset").collect():
@@ -72,13 +75,6 @@ def read_clusters(
         names = {row[0] for row in named.select("group_id").distinct().collect()}
         tell_not_known(groups_not_known(warehouse, [group], names, counts))
     return found
-
-
-def _may_hold(group: str, counts: Iterable[OffsetsRead]) -> Column:
-    """Return the condition on the partition: the group's, where each cluster says how many."""
-    named = {group_partition(group, one.of) for one in counts if one.of is not None}
-    is_sure = all(one.of is not None for one in counts)
-    return F.col("partition").isin(*named) if is_sure else F.lit(True)
 
 
 def _records(kept: DataFrame, segments: Sequence[Row]) -> GroupRecords:
@@ -102,10 +98,12 @@ def _records(kept: DataFrame, segments: Sequence[Row]) -> GroupRecords:
 def _lost(segments: Sequence[Row], errors: Iterable[Row], put: Put) -> tuple[float | None, str]:
     """Return up to which offset something could not be read, and why; None: all could be."""
     lost: list[tuple[float, str]] = [(float(offset), why) for offset, why in put.problems]
-    ends = {row["path"]: row["next_offset"] for row in segments[:-1]}
+    ends = {row["path"]: row["unread_until"] for row in segments}
     for row in errors:
-        until = row["offset"] if row["offset"] is not None else ends.get(row["path"])
-        lost.append((inf if until is None else float(until), f"{row['path']}: {row['error']}"))
+        until = row["offset"] if row["offset"] is not None else ends[row["path"]]
+        if until is not None:
+            lost.append((float(until), f"{row['path']}: {row['error']}"))
+    lost += {(float(row["lost"]["until"]), row["lost"]["why"]) for row in segments if row["lost"]}
     doubts = [(inf, row["doubt"].removeprefix("not known: ")) for row in segments if row["doubt"]]
     tell_not_known(f"not known: {OFFSETS_TOPIC}: {why}" for _, why in lost)
     return max((*lost, *doubts), default=(None, ""))

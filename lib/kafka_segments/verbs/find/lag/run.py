@@ -9,14 +9,16 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.engine.tables.catalog import METADATA_TOPICS, SEGMENTS
+from kafka_segments.engine.tables.catalog import METADATA_TOPICS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import (
     groups_not_known,
+    may_hold,
     offsets_read,
     unread_partitions,
 )
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.lost_records import as_read, with_unread_until
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
@@ -31,7 +33,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
 )
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits
-from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
 from kafka_segments.verbs.find.search.named_logs import refuse_absent
 from kafka_segments.verbs.find.search.run import search_times
 
@@ -84,10 +86,13 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     )
     if options.groups or choice.topics or choice.partitions:
         all_commits = computed_once(all_commits, caches)
-        _check_names(spark, options, all_commits)
+        _check_names(spark, options, all_commits, caches)
+    may_be_theirs = may_hold(
+        Warehouse(spark, options.warehouse), options.groups, "offsets_partition"
+    )
     commits = (
         all_commits.where(choice.partition_condition() | F.col("problem").isNotNull())
-        .transform(of_groups(options.groups))
+        .transform(of_groups(options.groups, may_be_theirs))
         .join(logs, ["cluster", "topic", "partition"], how="left")
     )
     found = tables.find_by_offset(commits.transform(ask_for_unread))
@@ -99,7 +104,9 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     )
 
 
-def _check_names(spark: SparkSession, options: LagOptions, commits: DataFrame) -> None:
+def _check_names(
+    spark: SparkSession, options: LagOptions, commits: DataFrame, caches: ExitStack
+) -> None:
     """Say of which groups the commits were not read.
 
     Raises:
@@ -107,23 +114,29 @@ def _check_names(spark: SparkSession, options: LagOptions, commits: DataFrame) -
     """
     read = commits.select("group_id", "topic").distinct().collect()
     refuse_absent(options.warehouse, options.choice, also={row["topic"] for row in read})
-    tell_unread_groups(spark, options.warehouse, options.groups, {row["group_id"] for row in read})
+    known = {row["group_id"] for row in read}
+    tell_unread_groups(spark, options.warehouse, options.groups, known, caches)
 
 
 def tell_unread_groups(
-    spark: SparkSession, warehouse: str, groups: Sequence[str], known: Iterable[str]
+    spark: SparkSession,
+    warehouse: str,
+    groups: Sequence[str],
+    known: Iterable[str],
+    caches: ExitStack,
 ) -> None:
     """Say of which groups the commits were not read; ``known``: the groups of those that were.
 
     Raises:
         UsageError: there is no such group.
     """
-    tables, there = Warehouse(spark, warehouse), set(known)
+    there = set(known)
     if there.issuperset(groups):
         return
-    there_still = tables.read(SEGMENTS).where(F.col("vanished_at").isNull())
-    logs = there_still.where(F.col("topic") == OFFSETS_TOPIC)
-    tell_not_known(groups_not_known(warehouse, groups, there, offsets_read(tables, logs)))
+    choice = LogChoice(topics=(OFFSETS_TOPIC,))
+    logs = LogTables(spark, warehouse, choice, caches, also=COORDINATORS).coordinators()
+    read = offsets_read(Warehouse(spark, warehouse), logs.transform(as_read))
+    tell_not_known(groups_not_known(warehouse, groups, there, read))
 
 
 def _made_by(tables: Warehouse, at_ms: int) -> Transform:
@@ -149,18 +162,20 @@ def committed_offsets(
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    tables = LogTables(spark, warehouse, choice, caches, also=READING)
-    replicas = tables.replicas()
-    logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"))
+    tables = LogTables(spark, warehouse, choice, caches, also=COORDINATORS)
+    replicas = tables.coordinators()
+    logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"), "lost")
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
     if segments.isEmpty():
         raise no_offsets(warehouse)
-    of_logs = segments.select("path", "cluster", "commits_doubt")
+    of_logs = segments.transform(with_unread_until).select(
+        *("path", "cluster", "commits_doubt", "lost", "unread_until")
+    )
     commits = segments.transform(read_commits).join(of_logs, "path", how="inner")
     tell_not_known(
         unread_partitions(
             Warehouse(spark, warehouse),
-            replicas,
+            replicas.transform(as_read),
             cluster=cluster,
             groups=groups,
             seen=lambda: commits,

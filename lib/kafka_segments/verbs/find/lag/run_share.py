@@ -12,6 +12,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import offsets_read, unread_partitions
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import known_replicas
+from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
 from kafka_segments.engine.tables.missing import require_names, require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
@@ -22,7 +23,7 @@ from kafka_segments.verbs.find.lag.decide.share import (
     with_topic_names,
 )
 from kafka_segments.verbs.find.lag.run import LagOptions, log_ends
-from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
 from kafka_segments.verbs.find.search.named_logs import refuse_absent
 
 
@@ -56,13 +57,16 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
         .join(replicas.select(*LOG_KEYS, "log_start_offset", "doubt"), list(LOG_KEYS))
         .join(_ids(tables), list(LOG_KEYS), how="left")
     )
-    states = records.transform(decide_share_states(at_ms=moment, known=known_replicas(tables)))
-    states = computed_once(states.transform(with_topic_names(_names(tables))), caches)
-    _check_names(tables, options, records, states)
+    own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
+    of_states = LogTables(spark, options.warehouse, own, caches, also=COORDINATORS)
+    decide = decide_share_states(
+        at_ms=moment, known=known_replicas(tables), lost=of_states.lost_records()
+    )
+    named = records.transform(decide).transform(with_topic_names(_names(tables)))
+    states = computed_once(named, caches)
+    read = _logs_read(records, of_states.coordinators())
+    _check_names(tables, options, read, states)
     if not options.groups:
-        own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
-        of_states = LogTables(spark, options.warehouse, own, caches).replicas()
-        read = _logs_read(records, of_states)
         tell_not_known(unread_partitions(tables, read, SHARES_TOPIC, cluster=choice.cluster))
     if options.groups:
         states = states.where(F.col("group_id").isin(*options.groups))
@@ -74,9 +78,9 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
 
 
 def _check_names(
-    tables: Warehouse, options: LagOptions, records: DataFrame, states: DataFrame
+    tables: Warehouse, options: LagOptions, logs: DataFrame, states: DataFrame
 ) -> None:
-    """Say of which groups the states may not have been read.
+    """Say of which groups the states may not have been read; ``logs``: of ``_logs_read``.
 
     Raises:
         UsageError: there is no such group, or neither segments nor states of such a log.
@@ -87,17 +91,17 @@ def _check_names(
     absent = [group for group in options.groups if group not in known]
     if not absent:
         return
-    of_topic = records.where(F.col("topic") == SHARES_TOPIC)
-    if all(read.is_whole for read in offsets_read(tables, of_topic, SHARES_TOPIC)):
+    if all(read.is_whole for read in offsets_read(tables, logs, SHARES_TOPIC)):
         require_names(options.warehouse, "share group", absent, known)
-    why = f"not known: not all partitions of {SHARES_TOPIC} were read"
+    why = f"not known: not all of {SHARES_TOPIC} was read"
     tell_not_known(f"group {group}: {why}" for group in absent)
 
 
 def _logs_read(records: DataFrame, replicas: DataFrame) -> DataFrame:
     """Return the logs of ``__share_group_state`` whose records were read, built or not."""
-    read = records.where(F.col("topic") == SHARES_TOPIC).select("cluster", "partition").distinct()
-    told = replicas.select("cluster", "partition", "log_start_offset", "doubt")
+    of_topic = records.where(F.col("topic") == SHARES_TOPIC)
+    read = of_topic.select("cluster", "partition").distinct()
+    told = replicas.transform(with_lost_of(of_topic)).transform(as_read)
     return read.join(told, ["cluster", "partition"], how="left")
 
 

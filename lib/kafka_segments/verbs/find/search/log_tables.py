@@ -17,6 +17,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
+from kafka_segments.engine.tables.lost_records import LACKING, lost_records, with_lost
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.tables.record_limits import read_record_limits
 from kafka_segments.engine.tables.replicas import choose_replica, left_over, lost_logs
@@ -52,11 +53,16 @@ _COLUMNS = {
         *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "leader_epochs"),
         *("truncated_bytes", "is_active", "damage", "vanished_at"),
     ),
-    LOGS.name: (*LOG_KEYS, "log_start_offset", "high_watermark", "leader_epochs", "topic_id"),
+    LOGS.name: (
+        *LOG_KEYS,
+        *("log_start_offset", "high_watermark", "cleaner_offset", "leader_epochs", "topic_id"),
+    ),
 }
 """What is asked of these tables in any case; of others all columns are."""
 READING = ("size_bytes",)
 """What is asked of segments that are read whole."""
+COORDINATORS = (*READING, *LACKING)
+"""What is asked of segments of coordinators' topics."""
 _ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
 
@@ -211,6 +217,17 @@ class LogTables:
     def replicas(self) -> DataFrame:
         """Return the replica that answers for each partition: rows of ``logs``, with doubt."""
         return self._described.transform(choose_replica(named_partitions(self._tables)))
+
+    def coordinators(self) -> DataFrame:
+        """Return the replica that answers for each partition of coordinators' topics.
+
+        Gives: as ``replicas``, and lost (``lost_records``; null: the log has lost nothing).
+        """
+        return self.replicas().transform(with_lost(self.lost_records()))
+
+    def lost_records(self) -> DataFrame:
+        """Return ``lost_records`` of the chosen logs, which are of coordinators' topics."""
+        return self.segments_as_built().transform(lost_records(self._read(LOGS)))
 
     def lookup(self, version: Version, most_record_bytes: int | None) -> RecordLookup:
         """Return how brokers of a release read batches.

@@ -6,24 +6,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import lies_below
+from kafka_segments.engine.tables.findings import is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.verbs.find.internals.metadata.image import ENTRIES, TOPIC
 
-# What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
-TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
 _FILE = ("file", "base_offset", "size_bytes", "mtime_ns", "is_active")
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
-
-
-def is_finding() -> Column:
-    """Tell whether a row of ``internal_records`` is damage that someone must look at.
-
-    An incomplete batch is no damage in the last segment: a broker was writing it.
-    """
-    is_torn = F.col("is_active") & F.col("offset").isNull() & F.col("problem").rlike(TORN)
-    return F.col("problem").isNotNull() & ~is_torn
 
 
 def changed_files(known: DataFrame) -> Transform:
@@ -122,7 +112,7 @@ def sum_by_log(records: DataFrame) -> DataFrame:
         F.count_if(has_record & F.col("is_tombstone")).alias("tombstones"),
         F.count_if(F.col("kind") == UNKNOWN).alias("unknown"),
         F.count("problem").alias("unreadable"),
-        F.count_if(is_finding()).alias("findings"),
+        F.count_if(is_unreadable()).alias("findings"),
         F.count_distinct(F.when(F.col("is_snapshot"), F.col("file"))).alias("snapshots"),
         F.min(offset).alias("from_offset"),
         F.max(offset).alias("to_offset"),

@@ -1,23 +1,26 @@
 """Groups: whether ``__consumer_offsets`` loads on a release, and what room its groups take."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import (
     groups_not_known,
     offsets_read,
     unread_partitions,
 )
+from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
+from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class GroupsOptions:
     groups: tuple[str, ...] = ()
 
 
-def run_groups(spark: SparkSession, options: GroupsOptions) -> DataFrame:
+def run_groups(spark: SparkSession, options: GroupsOptions, caches: ExitStack) -> DataFrame:
     """Return a row for each partition and each group: the columns of ``decide_groups``.
 
     Raises:
@@ -58,13 +61,8 @@ def run_groups(spark: SparkSession, options: GroupsOptions) -> DataFrame:
             require_values(options.warehouse, what, (value,), asked.select(whose))
             asked = asked.where(F.col(whose) == value)
     rows = asked.transform(decide_groups(options.rules))
+    logs = _logs_read(tables, asked, options.cluster, caches)
     if options.broker_id is None:
-        of_logs = asked.groupBy("cluster", "broker_id", "log_dir", "partition").agg(
-            F.min("base_offset").alias("_first")
-        )
-        logs = of_logs.groupBy("cluster", "partition").agg(
-            F.min("_first").alias("log_start_offset"), F.lit(None).cast("string").alias("doubt")
-        )
         tell_not_known(
             unread_partitions(
                 tables,
@@ -76,6 +74,27 @@ def run_groups(spark: SparkSession, options: GroupsOptions) -> DataFrame:
     if not options.groups:
         return rows
     known = {row["group_id"] for row in rows.select("group_id").distinct().collect()} - {None}
-    read = offsets_read(tables, asked)
+    read = offsets_read(tables, logs)
     tell_not_known(groups_not_known(options.warehouse, options.groups, known, read))
     return rows.where(F.col("group_id").isNull() | F.col("group_id").isin(*options.groups))
+
+
+def _logs_read(
+    tables: Warehouse, records: DataFrame, cluster: str | None, caches: ExitStack
+) -> DataFrame:
+    """Return the logs whose records were read, as ``unread_partitions`` needs them.
+
+    What a build has found of the replica that answers counts; without one the records tell alone
+    where they begin. ``records``: rows of ``internal_records``.
+    """
+    nothing = F.lit(None).cast("string")
+    read = records.groupBy("cluster", "partition").agg(F.min("base_offset").alias("_first"))
+    if tables.version(SEGMENTS) is None or tables.version(LOGS) is None:
+        return read.withColumnRenamed("_first", "log_start_offset").withColumns(
+            {"doubt": nothing, "lost": nothing}
+        )
+    choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
+    built = LogTables(tables.spark, tables.root, choice, caches, also=COORDINATORS).coordinators()
+    told = built.transform(with_lost_of(records)).transform(as_read)
+    joined = read.join(told, ["cluster", "partition"], how="left")
+    return joined.withColumn("log_start_offset", F.coalesce("log_start_offset", "_first"))

@@ -8,12 +8,14 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.group_offsets import unread_partitions
+from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
+from kafka_segments.engine.tables.lost_records import as_read, with_lost, with_lost_of
 from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.find.internals.tier.decide.not_copied import tiered_partitions
-from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
 
 _MOST_NAMED = 8
 _NO_LOG = (
@@ -33,13 +35,18 @@ def unread_records(
         return []
     read = records.select("cluster", "partition").distinct().withColumn("_is_read", F.lit(True))
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
-        told = read.withColumns({"log_start_offset": F.lit(0), "doubt": F.lit(None).cast("string")})
+        logs = records.select(*LOG_KEYS).distinct().transform(with_lost(None))
+        unknown = {"log_start_offset": F.lit(0), "doubt": F.lit(None).cast("string")}
+        told = logs.transform(with_lost_of(records)).withColumns(unknown).transform(as_read)
     else:
         choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
-        replicas = LogTables(tables.spark, tables.root, choice, caches).replicas()
+        of_topic = LogTables(tables.spark, tables.root, choice, caches, also=COORDINATORS)
+        replicas = of_topic.coordinators().transform(with_lost_of(records))
         is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
-        told = replicas.join(read, ["cluster", "partition"], how="full").where(
-            F.coalesce("_is_read", is_empty)
+        told = (
+            replicas.withColumn("lost", F.col("lost.why"))
+            .join(read, ["cluster", "partition"], how="full")
+            .where(F.coalesce("_is_read", is_empty))
         )
     return unread_partitions(
         tables,

@@ -27,10 +27,14 @@ def decide_commits(*, at_ms: int) -> Transform:
     2. The last record of a key counts; a tombstone deletes the key.
     3. Where all records that are left of a key are later than ``at_ms``, its row has no offset:
        compaction has removed the record that counted then.
-    4. What could not be read stays as a row with ``problem``: the commits in it are not known.
+    4. What could not be read stays as a row with ``problem``: the commits in it are not known. The
+       end of a log that is being written is none.
+    5. Of a commit in front of lost records, or of what could not be read, it is not known whether
+       it still counts: a later one may be among them.
 
-    Needs: cluster, commits_doubt (why the partition's log does not answer; null: it does) and the
-        columns of ``read_commits``.
+    Needs: cluster, commits_doubt (why the partition's log does not answer; null: it does), lost (of
+        the log, see ``lost_records``; null: nothing), unread_until (see ``with_unread_until``) and
+        the columns of ``read_commits``.
     Gives: cluster, group_id, topic, partition, committed_offset (null: case 3),
         commit_timestamp_ms, problem (null: none), commits_doubt, offsets_partition.
     Source: OffsetMetadataManager.replay, replayEndTransactionMarker.
@@ -47,6 +51,17 @@ def decide_commits(*, at_ms: int) -> Transform:
     marker = F.first(next_marker, ignorenulls=True).over(following)
     is_plain = F.col("producer_id").isNull()
     is_problem = F.col("problem").isNotNull()
+    until = F.coalesce("position", "unread_until")
+    unread = F.when(is_problem, F.struct(until.alias("until"), F.col("problem").alias("why")))
+    of_log = Window.partitionBy("cluster", "offsets_partition")
+    lost = F.greatest(F.max(unread).over(of_log), F.col("lost"))
+    why = F.format_string(
+        "not known: a later commit may be in what is missing of __consumer_offsets-%d: %s",
+        "offsets_partition",
+        "_lost.why",
+    )
+    is_lost = ~is_problem & (F.col("position") < F.col("_lost.until"))
+    doubt = F.coalesce("commits_doubt", F.when(is_lost, why))
     is_committed = F.col("_marker.control_type") == _COMMIT_MARKER
     is_known = F.coalesce("commit_timestamp_ms", "record_timestamp_ms") <= at_ms
     is_known &= is_plain | (F.col("_marker.record_timestamp_ms") <= at_ms)
@@ -54,7 +69,8 @@ def decide_commits(*, at_ms: int) -> Transform:
 
     def transform(commits: DataFrame) -> DataFrame:
         return (
-            commits.withColumn("_marker", marker)
+            commits.where(~is_problem | until.isNotNull())
+            .withColumns({"_marker": marker, "_lost": lost})
             .where((is_plain | is_problem | is_committed) & F.col("group_id").isNotNull())
             .withColumn("_is_known", is_problem | is_known)
             .withColumn("_rank", F.row_number().over(latest))
@@ -69,7 +85,7 @@ def decide_commits(*, at_ms: int) -> Transform:
                     "commit_timestamp_ms"
                 ),
                 "problem",
-                "commits_doubt",
+                doubt.alias("commits_doubt"),
                 "offsets_partition",
             )
         )
@@ -100,11 +116,16 @@ def made_later(topics: DataFrame, *, at_ms: int) -> Transform:
     return transform
 
 
-def of_groups(groups: Sequence[str]) -> Transform:
-    """Keep the commits of these groups, and what could not be read; no groups: all."""
+def of_groups(groups: Sequence[str], may_hold: Column) -> Transform:
+    """Keep the commits of these groups, and what could not be read; no groups: all.
+
+    ``may_hold``: tells whether what could not be read may hold one of them.
+    """
+    is_unread = (F.col("group_id") == "") & may_hold
 
     def transform(commits: DataFrame) -> DataFrame:
-        return commits.where(F.col("group_id").isin(*groups, "")) if groups else commits
+        asked = F.col("group_id").isin(*groups) | is_unread
+        return commits.where(asked) if groups else commits
 
     return transform
 

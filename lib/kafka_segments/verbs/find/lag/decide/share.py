@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
+from kafka_segments.engine.tables.lost_records import with_lost, with_unread
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, with_doubt
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
@@ -25,15 +26,20 @@ _KEY = ("cluster", "group_id", "topic_id", "partition")
 _NONE = -1
 
 
-def decide_share_states(*, at_ms: int, known: KnownReplicas = NOTHING_KNOWN) -> Transform:
+def decide_share_states(
+    *, at_ms: int, known: KnownReplicas = NOTHING_KNOWN, lost: DataFrame | None = None
+) -> Transform:
     """Tell what the share coordinator had of each partition of each share group at a moment.
 
     1. The last snapshot counts, and the updates behind it: the last start offset that one of them
        has, and the last number of records behind it that are done with.
     2. A tombstone deletes the state.
     3. Where all that is left of a state is later than ``at_ms``, its row says so.
+    4. Of a state whose last snapshot lies in front of lost records, or of what could not be read,
+       it is not known whether it still holds: a later record may be among them.
 
-    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
+    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas;
+        ``lost``: rows of ``lost_records``, None: there are none.
     Gives: cluster, group_id, topic_id, partition, is_known (false: case 3), start_offset (null:
         the group has read nothing), delivery_complete_count (null: not known), state_offset (of
         the last record), state_ms, state_doubt (why the state is not known; null: it is).
@@ -51,11 +57,21 @@ def decide_share_states(*, at_ms: int, known: KnownReplicas = NOTHING_KNOWN) -> 
     count = F.coalesce("_value.deliveryCompleteCount", F.lit(_NONE))
     counted = F.when(is_counted, F.col("offset"))
     last_count = F.max_by(count, counted)
+    place = F.max(F.greatest("unread", "lost"))
+    why = F.format_string(
+        "not known: a later record may be in what is missing of __share_group_state-%d: %s",
+        F.max("_state_partition"),
+        place["why"],
+    )
+    is_lost = F.coalesce(F.max("_snapshot"), F.lit(_NONE)) < place["until"]
+    doubt = F.coalesce(F.max("doubt"), F.when(is_lost, why))
 
     def transform(records: DataFrame) -> DataFrame:
         states = (
             records.where(F.col("topic") == SHARES_TOPIC)
             .transform(with_doubt(known))
+            .transform(with_unread)
+            .transform(with_lost(lost))
             .where(F.col("kind").isin(SHARE_SNAPSHOT, SHARE_UPDATE) & F.col("problem").isNull())
             .withColumn("_key", F.from_json("key_json", key))
             .withColumn("_value", F.from_json("value_json", value))
@@ -64,7 +80,9 @@ def decide_share_states(*, at_ms: int, known: KnownReplicas = NOTHING_KNOWN) -> 
                 F.col("_key.groupId").alias("group_id"),
                 F.col("_key.topicId").alias("topic_id"),
                 F.col("_key.partition").alias("partition"),
-                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value", "doubt"),
+                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value"),
+                *("doubt", "unread", "lost"),
+                F.col("partition").alias("_state_partition"),
                 (F.col("timestamp_ms") <= at_ms).alias("_is_known"),
             )
             .withColumn("_snapshot", last_snapshot)
@@ -75,7 +93,7 @@ def decide_share_states(*, at_ms: int, known: KnownReplicas = NOTHING_KNOWN) -> 
                 F.when(last_count != _NONE, last_count).alias("delivery_complete_count"),
                 F.max(counted).alias("state_offset"),
                 F.max_by("timestamp_ms", counted).alias("state_ms"),
-                F.max("doubt").alias("state_doubt"),
+                doubt.alias("state_doubt"),
                 F.max_by("is_tombstone", counted).alias("_is_deleted"),
             )
         )

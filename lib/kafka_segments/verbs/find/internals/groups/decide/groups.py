@@ -6,12 +6,12 @@ Each replica is judged by itself, because each may become the coordinator's.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.findings import is_unreadable
 from kafka_segments.engine.tables.internal_current import is_control
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
 from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
-from kafka_segments.verbs.find.internals.decide.rows import is_finding
 from kafka_segments.verbs.find.internals.groups.decide.records import (
     LIVE,
     SUPERSEDED,
@@ -84,7 +84,7 @@ def judge_records(rules: GroupRecordRules) -> Transform:
     is_unknown = F.col("key_version").isNotNull() & last.isNull()
     is_too_new = F.col("value_version").isNotNull() & ~F.col("value_version").between(0, last)
     load = (
-        F.when(is_lost, F.when(is_finding(), DAMAGED).otherwise(LOADS))
+        F.when(is_lost, F.when(is_unreadable(), DAMAGED).otherwise(LOADS))
         .when(is_control(), LOADS)
         .when(is_unknown, SKIPS if rules.skips_unknown else FAILS)
         .when(is_too_new | F.col("problem").isNotNull(), FAILS)

@@ -3,12 +3,12 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.findings import is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_segments.verbs.find.internals.decide.rows import is_finding
 
 
 def sum_metadata_logs(records: DataFrame) -> DataFrame:
@@ -59,7 +59,7 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
         )
     )
     damage = F.struct("base_offset", "file", F.col("batch_position").alias("position"), "problem")
-    is_damage = is_finding() & F.col("offset").isNull()
+    is_damage = is_unreadable() & F.col("offset").isNull()
     ends = in_log.groupBy(*LOG_KEYS).agg(
         F.max(F.struct("base_offset", "file", "size_bytes")).alias("_last"),
         F.max(F.when(is_damage, damage)).alias("_damage"),

@@ -1,0 +1,152 @@
+"""Records that coordinators' logs have lost, though records before or behind them are there.
+
+A coordinator keeps its state as the last record of each key. Of what lies in front of lost records
+it is not known whether it still holds: a later record may be among them.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.tables.findings import is_finding, is_unreadable
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import MOST, minus
+from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+
+LACKING = ("record_count",)
+"""What is asked of segments besides what a search asks."""
+_COMPACTED = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+_PLACE = "STRUCT<until: BIGINT, why: STRING>"
+
+
+def with_next_base(segments: DataFrame) -> DataFrame:
+    """Add next_base, the base offset of the next segment of a log; null: there is none.
+
+    Needs: ``SEGMENT_KEYS``.
+    """
+    in_order = Window.partitionBy(*LOG_KEYS).orderBy("base_offset")
+    return segments.withColumn("next_base", F.lead("base_offset").over(in_order))
+
+
+def lost_records(logs: DataFrame) -> Transform:
+    """Return up to where each log has lost records, by its segments.
+
+    1. What follows damage in a segment is lost, up to the next segment; in the last one whatever
+       was there. An incomplete batch at the end of the log is none: a broker was writing it.
+    2. Offsets that are in no segment are lost. Only of compacted topics some may be missing: up to
+       where the cleaner came, by its checkpoint. Where that does not name the log they are lost
+       if the segment in front has a record for each of its offsets.
+    3. So are those in front of the first segment of a topic that is not compacted, where the log's
+       leader epochs begin earlier, and its checkpointed start does, too. A compacted one begins at
+       offset 0.
+
+    Needs: rows of ``segments`` of coordinators' topics, with ``LACKING``; ``logs``: rows of
+        ``logs``.
+    Gives: the key of a log, lost (until: the first offset behind what is lost; why, in words); no
+        row of a log that has lost nothing.
+    Source: LogCleanerManager.doneCleaning, LeaderEpochFileCache.truncateFromStartAsyncFlush.
+    """
+    epochs_begin = F.try_element_at("leader_epochs", F.lit(1))["start_offset"].alias("_begin")
+    of_log = ("cleaner_offset", "log_start_offset")
+    known = F.broadcast(logs.select(*LOG_KEYS, *of_log, epochs_begin))
+    is_behind_cleaner = F.col("next_base") > F.col("cleaner_offset")
+    is_whole = F.col("record_count") == minus("next_offset", "base_offset")
+    is_compacted = F.col("topic").isin(*_COMPACTED)
+    is_told = ~is_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
+    first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))
+    gap = F.format_string(
+        "offsets %d to %d are in no segment: a segment is missing",
+        first,
+        minus("next_base", F.lit(1)),
+    )
+    damage = F.concat_ws(
+        "",
+        *("path", F.lit(" cannot be read from byte "), F.coalesce("valid_bytes", F.lit(0))),
+        *(F.lit(" on: "), "damage.message"),
+    )
+    is_first = F.col("base_offset") == F.min("base_offset").over(Window.partitionBy(*LOG_KEYS))
+    is_late = F.col("base_offset") > F.col("_begin")
+    is_late &= F.col("base_offset") > F.coalesce("log_start_offset", F.lit(0))
+    late = F.format_string(
+        "it begins at offset %d, its first segments are missing: its leader epochs begin at %d",
+        "base_offset",
+        "_begin",
+    )
+    no_begin = F.when(is_first & is_late & ~is_compacted, _place(F.col("base_offset"), late))
+    until = F.coalesce("next_base", F.lit(MOST))
+    place = F.when(is_finding(), _place(until, damage)).when(
+        is_told & (F.col("next_base") > first), _place(F.col("next_base"), gap)
+    )
+
+    def transform(segments: DataFrame) -> DataFrame:
+        return (
+            segments.transform(with_next_base)
+            .join(known, list(LOG_KEYS), how="left")
+            .withColumn("_lost", F.greatest(place, no_begin))
+            .groupBy(*LOG_KEYS)
+            .agg(F.max("_lost").alias("lost"))
+            .where(F.col("lost").isNotNull())
+        )
+
+    return transform
+
+
+def _place(until: Column, why: Column) -> Column:
+    return F.struct(until.alias("until"), why.alias("why")).cast(_PLACE)
+
+
+def with_lost(lost: DataFrame | None) -> Transform:
+    """Add ``lost`` to rows with the key of a log; null, or ``lost`` None: nothing is lost."""
+    if lost is None:
+        return lambda rows: rows.withColumn("lost", F.lit(None).cast(_PLACE))
+    return lambda rows: rows.join(F.broadcast(lost), list(LOG_KEYS), how="left")
+
+
+def with_unread(records: DataFrame) -> DataFrame:
+    """Add ``unread``, as ``lost`` of ``lost_records``, by what could not be read of a log.
+
+    Needs: rows of ``internal_records``, all of a log.
+    Gives: the same, unread (null: all could be read).
+    """
+    of_log = Window.partitionBy(*LOG_KEYS)
+    next_base = F.lead("base_offset").over(of_log.orderBy("base_offset", "row"))
+    place = _place(F.col("_until"), F.concat_ws(": ", "file", "problem"))
+    until = F.coalesce("offset", next_base, F.lit(MOST))
+    unread = F.max(F.when(is_unreadable(), place)).over(of_log)
+    return records.withColumn("_until", until).withColumn("unread", unread).drop("_until")
+
+
+def with_lost_of(records: DataFrame) -> Transform:
+    """Add to ``lost`` of logs what could not be read of their records.
+
+    Needs: the key of a log, lost; ``records``: rows of ``internal_records``.
+    """
+    of_logs = records.transform(with_unread).groupBy(*LOG_KEYS)
+    unread = of_logs.agg(F.max("unread").alias("_unread"))
+
+    def transform(logs: DataFrame) -> DataFrame:
+        joined = logs.join(F.broadcast(unread), list(LOG_KEYS), how="left")
+        return joined.withColumn("lost", F.greatest("lost", "_unread")).drop("_unread")
+
+    return transform
+
+
+def as_read(logs: DataFrame) -> DataFrame:
+    """Return logs as ``unread_partitions`` needs them.
+
+    Needs: cluster, partition, log_start_offset, doubt, lost (``lost_records``).
+    """
+    return logs.select(
+        "cluster", "partition", "log_start_offset", "doubt", F.col("lost.why").alias("lost")
+    )
+
+
+def with_unread_until(segments: DataFrame) -> DataFrame:
+    """Add up to which offset records are lost where the rest of a segment cannot be read.
+
+    Needs: rows of ``segments``.
+    Gives: the same, next_base, unread_until (null: nothing is lost, a broker was writing its end).
+    """
+    is_left_open = F.col("damage").isNotNull() & ~is_finding()
+    until = F.when(~is_left_open, F.coalesce("next_base", F.lit(MOST)))
+    return segments.transform(with_next_base).withColumn("unread_until", until)

@@ -1,0 +1,147 @@
+"""What a damaged or partial ``__consumer_offsets`` tells: no commit that a lost one may follow."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from kafka_segments.cli import cli
+from support.logs.group_logs import batch, commit_key, commit_value, write_log
+from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
+
+BASES = (0, 2, 4)
+LOG, METADATA = "__consumer_offsets-0", [topic("__consumer_offsets", 1), partition(1, 0, (1,))]
+
+
+class Told(NamedTuple):
+    """What verbs say: exit status, lines on stderr, JSON rows."""
+
+    status: int
+    lines: str
+    rows: list[dict[str, Any]]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A broker's disk: three segments, in each a commit of group ``all``, and one of its own."""
+    root = log_dir(tmp_path / "logs", {f"{0:020d}.log": log_bytes(METADATA)})
+    segments = (
+        (
+            base,
+            [
+                batch(base, (commit_key("all"), commit_value(base))),
+                batch(base + 1, (commit_key(f"only-{base}"), commit_value(base))),
+            ],
+        )
+        for base in BASES
+    )
+    write_log(root, 0, *segments)
+    data = batch(0, *[(b"k", b"v")] * 9)
+    (root / "t-0").mkdir()
+    (root / "t-0" / f"{0:020d}.log").write_bytes(data)
+    return root
+
+
+def segment(disk: Path, base: int) -> Path:
+    """Give the path of a segment."""
+    return disk / LOG / f"{base:020d}.log"
+
+
+def gone(base: int) -> Callable[[Path], None]:
+    """Remove a segment."""
+    return lambda disk: segment(disk, base).unlink()
+
+
+def spoilt(base: int) -> Callable[[Path], None]:
+    """Flip a bit in the second batch of a segment."""
+
+    def spoil(disk: Path) -> None:
+        data = bytearray(segment(disk, base).read_bytes())
+        data[-3] ^= 1
+        segment(disk, base).write_bytes(data)
+
+    return spoil
+
+
+def run(disk: Path, *words: str) -> Told:
+    """Run a verb on the tables beside a disk."""
+    done = CliRunner().invoke(
+        cli, [*words, "--warehouse", str(disk.parent / "tables"), "--output", "json"]
+    )
+    return Told(
+        done.exit_code, done.stderr, [json.loads(line) for line in done.stdout.splitlines()]
+    )
+
+
+def built(disk: Path) -> Path:
+    """Read a disk into tables."""
+    assert run(disk, "build", "--internals", "--source", str(disk)).status in (0, 1)
+    return disk
+
+
+def lags(told: Told) -> dict[str, tuple[str, int | None]]:
+    """Give status and lag of each group."""
+    return {row["group_id"]: (row["status"], row["offset_lag"]) for row in told.rows}
+
+
+NOT_KNOWN, WHOLE = ("not known", None), {"all": ("behind", 5), "only-0": ("behind", 9)}
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_being_written_hides_no_commit(spark: SparkSession, disk: Path) -> None:
+    file = segment(disk, 4)
+    file.write_bytes(file.read_bytes() + batch(6, (commit_key("all"), commit_value(6)))[:40])
+    built(disk)
+
+    told = run(disk, "lag")
+    explained = run(disk, "lag", "--explain", "all")
+    groups = run(disk, "internals", "groups")
+
+    assert told.status == explained.status == groups.status == 0, (told, explained, groups)
+    assert lags(told).items() >= WHOLE.items()
+    assert [row["where"] for row in explained.rows] == ["committed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("happens", "why", "known"),
+    [
+        (gone(2), "offsets 2 to 3 are in no segment", {"all", "only-4"}),
+        (spoilt(4), "checksum is", set()),
+    ],
+)
+def test_a_commit_in_front_of_lost_records_is_not_known(
+    spark: SparkSession,
+    disk: Path,
+    happens: Callable[[Path], None],
+    why: str,
+    known: set[str],
+) -> None:
+    happens(disk)
+    built(disk)
+
+    told = run(disk, "lag")
+    groups = run(disk, "internals", "groups")
+    explained = run(disk, "lag", "--explain", "all")
+    absent = run(disk, "lag", "--group", "in-what-is-lost")
+    moved = run(
+        *(disk, "search", "failover", "--group", "only-0", "--max-latency", "1m"),
+        *("--to-warehouse", str(disk.parent / "tables")),
+    )
+
+    assert told.status == groups.status == absent.status == 1, (told, groups, absent)
+    assert why in told.lines + json.dumps(told.rows)
+    assert why in groups.lines + json.dumps(groups.rows)
+    found = lags(told)
+    assert {name for name in found if name and found[name] != NOT_KNOWN} >= known
+    if happens is not None and "first" not in why:
+        assert found["only-0"] == NOT_KNOWN
+        assert all("not known" in str(row) for row in moved.rows), moved
+        assert moved.status == 1
+    where = {row["where"] for row in explained.rows}
+    assert where == ({"committed"} if "all" in known else {"not known"})
+    assert "not known" in absent.lines
