@@ -8,12 +8,19 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
+from kafka_segments.errors import SourceError
+from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.storage.files import Place
+from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.verbs.change.recovery import folders
 from kafka_segments.verbs.change.recovery.folders import find_log_dirs
+from kafka_segments.verbs.change.recovery.forecast import start_reader
 
 NODE = Path("cluster/disks/node-1")
 LOG = "careful-2"  # in directory a, which has the metadata log, too
@@ -345,6 +352,40 @@ def test_a_pipe_in_the_place_of_meta_properties_is_no_missing_one(node: Path) ->
 
     assert (row["status"], row["starts"], row["start_problem"]) == (1, None, None)
     assert "meta.properties: a pipe, a socket or a device, no file" in row["not_known"][0]
+
+
+def test_a_log_that_cannot_be_listed_is_not_known_and_no_folder_goes_for_it(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _in_b(node)
+
+    def refuse(source: str, relative_path: str, **more: Any) -> list[FileEntry]:
+        if relative_path == found.name:
+            raise SourceError(f"{source}/{relative_path}", "Permission denied")
+        return entries_of(source, relative_path, **more)
+
+    shutil.copytree(found, node / "a" / f"{found.name}.{'a' * 32}-delete")
+    monkeypatch.setattr(folders, "entries_of", refuse)
+    row, done = _row(node, "b"), CliRunner().invoke(cli, ["triage", str(node)])
+
+    assert (row["status"], row["starts"], row["drops"]) == (1, None, [])
+    assert f"{found.name}: Permission denied" in row["not_known"][0]
+    assert "not known whether it starts" in done.output
+    assert done.output.count("Permission denied") == 1
+
+
+def test_a_bootstrap_checkpoint_that_we_may_not_read_does_not_end_the_broker(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(file: Place, *, check_crc: bool) -> None:
+        raise PermissionError(13, "Permission denied", file.path)
+
+    monkeypatch.setattr(start_reader, "read_kraft_file", refuse)
+
+    row = _row(node)
+
+    assert (row["status"], row["starts"], row["start_problem"]) == (1, None, None)
+    assert "bootstrap.checkpoint: [Errno 13] Permission denied" in row["not_known"][0]
 
 
 def test_a_segment_named_above_the_greatest_offset_ends_the_broker(node: Path) -> None:

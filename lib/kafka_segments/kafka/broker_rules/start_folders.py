@@ -62,11 +62,13 @@ def decide_logs(node: Node) -> Iterator[StartFinding]:
 def _deleted(node: Node, one: StartDir, log: StartLog) -> Iterator[StartFinding]:
     """Yield a folder marked -delete, unless a deletion or a move asked for that.
 
-    After a move between directories the partition's folder lies in the other one.
+    After a move between directories the partition's folder lies in the other one. A folder that
+    could not be read, which is told, may be the one.
     """
     found = whole(one, log, "delete-folder", Effect.DELETED, "marked -delete")
     is_known = node.facts.metadata.facts is not None and log.topic_id.value is not None
-    is_elsewhere = any(
+    unseen = {path for each in node.facts.dirs for path, _ in each.unread}
+    is_elsewhere = f"{log.topic}-{log.partition}" in unseen or any(
         (other.topic, other.partition, other.state) == (log.topic, log.partition, FolderState.LIVE)
         for each in node.facts.dirs
         if each.uri != one.uri

@@ -120,7 +120,9 @@ def _node(
 ) -> TriagedNode:
     """Say what was found of a node. ``start`` None: its directory could not be read as one."""
     facts = [one for one in forecast.dirs if one.log_dir in uris]
-    unread = [f"{one.log_dir}: {problem}" for one in facts for problem in one.problems]
+    told = {f"{finding.log_dir}: {finding.place}: " for finding in start.findings} if start else ()
+    problems = (f"{one.log_dir}: {problem}" for one in facts for problem in one.problems)
+    unread = [line for line in problems if not line.startswith(tuple(told))]
     unread += [problem for problem in use.problems if _is_of(problem, uris)]
     unread_bytes = sum(one.unread_bytes for one in facts)
     lines = [

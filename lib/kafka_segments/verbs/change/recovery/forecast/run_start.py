@@ -1,6 +1,6 @@
 """Look at log directories as their brokers' start would, and decide what it does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -54,6 +54,7 @@ def decide_starts(
 
 def _read(one: FoundLogDir, surveyed: Sequence[Surveyed]) -> StartDir:
     own = read_start_dir(one.uri, one.entries, is_clean=one.is_clean)
+    own = replace(own, unread=(*own.unread, *_unread_logs(one)))
     noted = offsets_of(own)
 
     def read(each: Surveyed) -> StartLog:
@@ -63,6 +64,15 @@ def _read(one: FoundLogDir, surveyed: Sequence[Surveyed]) -> StartDir:
 
     own_logs = [each for each in surveyed if not each.start.log.is_metadata]
     return replace(own, logs=tuple(map_in_threads(read, own_logs, threads=_READERS)))
+
+
+def _unread_logs(one: FoundLogDir) -> Iterator[tuple[str, str]]:
+    """Yield the folders of logs that could not be read, and why: what is in them is not known."""
+    names = {entry.name for entry in one.entries}
+    for problem in one.problems:
+        name, _, why = problem.partition(": ")
+        if name in names:
+            yield name, why
 
 
 def group_nodes(dirs: Iterable[StartDir]) -> list[list[StartDir]]:

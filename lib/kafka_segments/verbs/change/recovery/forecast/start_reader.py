@@ -143,7 +143,7 @@ def _bootstrap(folder: Place, there: Mapping[str, FileEntry]) -> Parsed:
     try:
         found = read_kraft_file(folder.child(checkpoints.BOOTSTRAP), check_crc=False)
     except _READ_ERRORS as error:
-        return Parsed(True, None, Bad("IOException", first_line(error)))
+        return Parsed(True, None, Bad("AccessDeniedException", first_line(error)))
     return Parsed(True, True, _bad_bootstrap(found, entry.size_bytes))
 
 
