@@ -74,7 +74,7 @@ def asked_of(tables: LogTables, size: Size) -> DataFrame:
 def ask_tables(spark: SparkSession, warehouse: str, size: Size) -> tuple[float, DataFrame]:
     """Answer all questions at once; gives the seconds and the answers."""
     with ExitStack() as caches:
-        tables = LogTables(spark, warehouse, LogChoice(), caches)
+        tables = LogTables(Warehouse(spark, warehouse), LogChoice(), caches)
         answers = search_times(tables, asked_of(tables, size), kafka_version=(4, 3))
         started = time.perf_counter()
         kept = answers.persist()

@@ -101,14 +101,18 @@ def clusters(
     return folder
 
 
+def _of(spark: SparkSession, clusters: Path, name: str) -> Warehouse:
+    return Warehouse(spark, str(clusters / f"wh-{name}"))
+
+
 @pytest.mark.usefixtures("few")
 def test_a_log_is_cut_before_its_first_record_later_than_the_moment(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
     at_ms = 14_000
-    asked = RestoreOptions(str(clusters / "wh-here"), LogChoice(topics=("t",)), at_ms)
+    asked = RestoreOptions(LogChoice(topics=("t",)), at_ms)
 
-    plan = run_restore(spark, asked, caches).collect()
+    plan = run_restore(_of(spark, clusters, HERE), asked, caches).collect()
 
     assert len(plan) == PARTITIONS
     for row in plan:
@@ -127,9 +131,9 @@ def test_a_log_without_a_later_record_is_kept_whole(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
     choice = LogChoice(topics=("t",), partitions=(0,))
-    asked = RestoreOptions(str(clusters / "wh-here"), choice, NOW_MS)
+    asked = RestoreOptions(choice, NOW_MS)
 
-    (row,) = run_restore(spark, asked, caches).collect()
+    (row,) = run_restore(_of(spark, clusters, HERE), asked, caches).collect()
 
     size = (clusters / HERE / "t-0" / f"{0:020d}.log").stat().st_size
     assert (row["last_offset_kept"], row["cut_position"], row["bytes_needed"]) == (99, None, size)
@@ -140,16 +144,14 @@ def test_a_log_without_a_later_record_is_kept_whole(
 def test_times_are_looked_up_as_by_the_release_that_is_named(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
-    here, there = (str(clusters / f"wh-{name}") for name in (HERE, THERE))
+    there = str(clusters / f"wh-{THERE}")
     choice = LogChoice(topics=("t",), partitions=(COMPRESSED,))
     release = {"kafka_version": (4, 4), "most_record_bytes": 1}
-    restore = RestoreOptions(here, choice, 14_000, **release)
-    failover = FailoverOptions(
-        here, choice, there, choice, GROUP, MAX_LATENCY_MS, NOW_MS, **release
-    )
+    restore = RestoreOptions(choice, 14_000, **release)
+    failover = FailoverOptions(choice, there, choice, GROUP, MAX_LATENCY_MS, NOW_MS, **release)
 
-    (cut,) = run_restore(spark, restore, caches).collect()
-    (moved,) = run_failover(spark, failover, caches).collect()
+    (cut,) = run_restore(_of(spark, clusters, HERE), restore, caches).collect()
+    (moved,) = run_failover(_of(spark, clusters, HERE), failover, caches).collect()
 
     for row, offset in ((cut, "last_offset_kept"), (moved, "to_offset")):
         assert row[offset] is None
@@ -183,10 +185,10 @@ def test_the_limit_of_records_is_the_one_that_the_metadata_has(
 def test_a_group_that_moves_to_another_cluster_skips_no_message(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
-    here, there = (str(clusters / f"wh-{name}") for name in (HERE, THERE))
+    there = str(clusters / f"wh-{THERE}")
     choice = LogChoice(topics=("t",))
-    asked = FailoverOptions(here, choice, there, choice, GROUP, MAX_LATENCY_MS, NOW_MS)
-    plan = run_failover(spark, asked, caches).collect()
+    asked = FailoverOptions(choice, there, choice, GROUP, MAX_LATENCY_MS, NOW_MS)
+    plan = run_failover(_of(spark, clusters, HERE), asked, caches).collect()
 
     assert len(plan) == PARTITIONS
     for row in plan:
@@ -207,11 +209,11 @@ def test_a_group_that_moves_to_another_cluster_skips_no_message(
 def test_few_rows_and_many_lead_to_the_same_plan(
     spark: SparkSession, caches: ExitStack, clusters: Path
 ) -> None:
-    here, there = (str(clusters / f"wh-{name}") for name in (HERE, THERE))
-    asked = FailoverOptions(here, LogChoice(), there, LogChoice(), GROUP, MAX_LATENCY_MS, NOW_MS)
+    there = str(clusters / f"wh-{THERE}")
+    asked = FailoverOptions(LogChoice(), there, LogChoice(), GROUP, MAX_LATENCY_MS, NOW_MS)
 
     def plan() -> tuple[list[str], list[str]]:
-        rows = run_failover(spark, asked, caches)
+        rows = run_failover(_of(spark, clusters, HERE), asked, caches)
         return rows.columns, sorted(map(repr, rows.collect()))
 
     of_many = plan()

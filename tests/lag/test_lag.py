@@ -115,7 +115,7 @@ def warehouse(
 def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
-    rows = run_lag(spark, LagOptions(warehouse, LogChoice(), NOW_MS), caches).collect()
+    rows = run_lag(Warehouse(spark, warehouse), LagOptions(LogChoice(), NOW_MS), caches).collect()
 
     assert {
         row["group_id"]: (
@@ -168,8 +168,8 @@ def test_lag_at_a_past_moment_is_of_the_commits_and_the_log_of_then(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
     groups = ("twice", "deleted", "behind")
-    asked = LagOptions(warehouse, LogChoice(topics=("t",)), NOW_MS, at_ms=1450, groups=groups)
-    rows = run_lag(spark, asked, caches).collect()
+    asked = LagOptions(LogChoice(topics=("t",)), NOW_MS, at_ms=1450, groups=groups)
+    rows = run_lag(Warehouse(spark, warehouse), asked, caches).collect()
 
     assert {
         row["group_id"]: (row["status"], row["offset_lag"], row["time_lag_ms"]) for row in rows
@@ -218,8 +218,8 @@ def test_where_the_offsets_of_a_group_went_is_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def told(group: str, **options: Any) -> list[tuple[Any, ...]]:
-        asked = ExplainOptions(warehouse, LogChoice(), group, **options)
-        rows = run_explain(spark, asked, caches).collect()
+        asked = ExplainOptions(LogChoice(), group, **options)
+        rows = run_explain(Warehouse(spark, warehouse), asked, caches).collect()
         names = ("topic", "where", "committed_offset", "gone_ms", "is_reset", "passed_over")
         return [tuple(row[name] for name in names) for row in rows]
 
@@ -271,7 +271,9 @@ def test_without_consumer_offsets_it_is_said_what_is_missing(
     spark: SparkSession, caches: ExitStack, warehouse: str
 ) -> None:
     with pytest.raises(UsageError, match="has no segments of __consumer_offsets: give"):
-        run_lag(spark, LagOptions(warehouse, LogChoice(cluster="nowhere"), NOW_MS), caches)
+        run_lag(
+            Warehouse(spark, warehouse), LagOptions(LogChoice(cluster="nowhere"), NOW_MS), caches
+        )
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import has_few_rows
 from kafka_segments.engine.limits import Load
-from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.verbs.find.latency.run import run_latency
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 from support.logs.strategies import CONTROL, LOG_APPEND_TIME, stamped_wrapper, v2_batch
 from support.spark.stored_builds import build_few
@@ -51,7 +52,7 @@ def test_latency_is_that_of_batches_that_keep_both_times(
 ) -> None:
     told: list[tuple[Load, int]] = []
     measured = run_latency(
-        spark, LatencyOptions(warehouse, LogChoice()), caches, lambda *of: told.append(of)
+        Warehouse(spark, warehouse), LogChoice(), caches, lambda *of: told.append(of)
     )
     rows = measured.orderBy("hour_ms", "topic").collect()
 

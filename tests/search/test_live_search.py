@@ -239,7 +239,7 @@ def _ask(
     )
     with ExitStack() as caches:
         tables = LogTables(
-            spark, warehouse, LogChoice(), caches, is_read_committed=is_read_committed
+            Warehouse(spark, warehouse), LogChoice(), caches, is_read_committed=is_read_committed
         )
         of_logs = tables.logs.join(F.broadcast(asked), ["topic", "partition"], how="inner")
         times = search_times(tables, of_logs.where("target_ms >= 0"), kafka_version=(4, 3))
@@ -308,8 +308,8 @@ def test_the_lag_of_a_group_is_the_clients_own_arithmetic(
         expected[committed.partition] = (committed.offset, end, end - committed.offset, time_lag)
     reader.close()
 
-    asked = LagOptions(here.warehouse, LogChoice(), NOW_MS, groups=("g",))
-    rows = run_lag(spark, asked, caches).collect()
+    asked = LagOptions(LogChoice(), NOW_MS, groups=("g",))
+    rows = run_lag(Warehouse(spark, here.warehouse), asked, caches).collect()
 
     assert {
         row["partition"]: (
@@ -334,10 +334,8 @@ def test_a_group_that_fails_over_to_another_broker_misses_no_message(
         _copy_messages(here.broker, broker, draw)
         there = _snapshot(spark, broker, tmp_path, "there")
         choice = LogChoice(topics=("move",))
-        asked = FailoverOptions(
-            here.warehouse, choice, there.warehouse, choice, "g", MAX_LATENCY_MS, NOW_MS
-        )
-        plan = run_failover(spark, asked, caches).collect()
+        asked = FailoverOptions(choice, there.warehouse, choice, "g", MAX_LATENCY_MS, NOW_MS)
+        plan = run_failover(Warehouse(spark, here.warehouse), asked, caches).collect()
 
         assert [row["is_margin_enough"] for row in plan] == [True, True]
         for row in plan:

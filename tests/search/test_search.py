@@ -97,7 +97,7 @@ def _ask(
     values = [(log, str(target), target) for log, target in asked]
     rows = rows_of(spark, values, "name string, question string, target_ms long")
     with ExitStack() as caches:
-        tables = LogTables(spark, warehouse, LogChoice(), caches)
+        tables = LogTables(Warehouse(spark, warehouse), LogChoice(), caches)
         logs = tables.logs.withColumn("name", name)
         questions = logs.join(rows, "name", how="inner").drop("name")
         times = search_times(
@@ -308,9 +308,9 @@ def test_an_answer_that_lies_behind_what_the_tables_have_is_taken_back(
     fill(root, SEGMENTS, [sound, damaged])
     for table in (LOGS, TIME_INDEX, OFFSET_INDEX):
         fill(root, table, [])
-    asked = SearchOptions(str(tmp_path), LogChoice(), LATEST_VERSION, tuple(NAMED.items()))
+    asked = SearchOptions(LogChoice(), LATEST_VERSION, tuple(NAMED.items()))
 
-    rows = {row["question"]: row for row in run_search(spark, asked, caches).collect()}
+    rows = {row["question"]: row for row in run_search(root, asked, caches).collect()}
 
     assert (rows["EARLIEST"]["true_offset"], rows["EARLIEST"]["problem"]) == (0, None)
     assert (rows["LATEST"]["true_offset"], rows["LATEST"]["problem"]) == (

@@ -41,7 +41,7 @@ def _answers(
     configs = TopicConfigs.load(Settings.load(None, ()))
     retention = RetentionOptions(configs, RetentionRules.of("4.3"), _NOW_MS)
     roll = RollOptions(warehouse, configs, RollRules(), _NOW_MS)
-    search = SearchOptions(warehouse, LogChoice(), (4, 3), _MOMENTS)
+    search = SearchOptions(LogChoice(), (4, 3), _MOMENTS)
     audit = AuditOptions((str(built.logs),), RecoveryOptions(), (4, 3), _NOW_MS)
     disks = ((BACKUP, "node-1"), ("now", "node-2"))
     copies = tuple((name, str(cluster / "disks" / node)) for name, node in disks)
@@ -57,7 +57,7 @@ def _answers(
         "retention": run_retention(tables, retention, dry_run=True),
         "explain": run_explain(tables, retention, topic="ct-two-partitions", partition=0),
         "roll": run_roll(spark, roll, dry_run=True),
-        "search": run_search(spark, search, caches),
+        "search": run_search(tables, search, caches),
         "audit": run_audit(spark, audit, caches),
     }
     return {verb: (rows.columns, _texts(rows)) for verb, rows in found.items()}

@@ -70,7 +70,7 @@ class OpenDecisions(OpenTables):
             raise UsageError("save=True keeps the decisions for all topics: leave topics out")
         given = GivenSettings(settings, conf, topic_configs, server_properties)
         options = self._retention_options(now, given, remote_offsets, kafka_version, topics)
-        return run_retention(self._tables, options, dry_run=not save)
+        return run_retention(self._warehouse, options, dry_run=not save)
 
     def retention_what_if(
         self,
@@ -96,7 +96,7 @@ class OpenDecisions(OpenTables):
         """
         given = GivenSettings(settings, conf, topic_configs, server_properties)
         options = self._retention_options(now, given, remote_offsets, kafka_version, topics)
-        return run_retention_what_if(self._tables, options, grid(what_if, RetentionConfig))
+        return run_retention_what_if(self._warehouse, options, grid(what_if, RetentionConfig))
 
     def explain(
         self,
@@ -122,7 +122,7 @@ class OpenDecisions(OpenTables):
         given = GivenSettings(settings, conf, topic_configs, server_properties)
         options = self._retention_options(now, given, remote_offsets, kafka_version)
         return run_explain(
-            self._tables, options, topic=folder.topic, partition=folder.partition
+            self._warehouse, options, topic=folder.topic, partition=folder.partition
         ).orderBy("cluster", "broker_id", "log_dir", "base_offset")
 
     def roll(

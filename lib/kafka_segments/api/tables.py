@@ -52,6 +52,11 @@ class OpenTables:
         """Give up what is kept in memory, and stop a session that ``open`` started."""
         self._kept.close()
 
+    @property
+    def _warehouse(self) -> Warehouse:
+        """The tables, each looked for anew: between two answers one may go away or break."""
+        return Warehouse(self.spark, self.uri)
+
     def _require_delta(self) -> None:
         """Refuse a session that was started without Delta."""
         try:

@@ -28,7 +28,7 @@ from kafka_segments.verbs.find.disk.run import run_disk
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
 from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain
 from kafka_segments.verbs.find.lag.run_share import run_share_lag
-from kafka_segments.verbs.find.latency.run import LatencyOptions, run_latency
+from kafka_segments.verbs.find.latency.run import run_latency
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 from kafka_segments.verbs.find.search.run import SearchOptions, run_search
 
@@ -92,7 +92,6 @@ class OpenWarehouse(OpenDecisions):
             )
         now_ms = clock_or(now)
         options = SearchOptions(
-            warehouse=self.uri,
             choice=choice(topics, partitions, cluster, broker_id),
             kafka_version=parse_version(kafka_version, oldest=OLDEST_SEARCHED),
             moments=tuple((text(time), parse_moment(text(time), now_ms=now_ms)) for time in times),
@@ -100,7 +99,7 @@ class OpenWarehouse(OpenDecisions):
             is_read_committed=is_committed,
             most_record_bytes=max_decompressed_message_bytes,
         )
-        return run_search(self.spark, options, self._kept)
+        return run_search(self._warehouse, options, self._kept)
 
     def lag(
         self,
@@ -132,7 +131,7 @@ class OpenWarehouse(OpenDecisions):
         logs = choice(topics, partitions, cluster, broker_id)
         release = kafka_version, max_decompressed_message_bytes
         options = self._lag_options(at, groups, logs, release)
-        return run_lag(self.spark, options, self._kept)
+        return run_lag(self._warehouse, options, self._kept)
 
     def share_lag(
         self,
@@ -154,7 +153,7 @@ class OpenWarehouse(OpenDecisions):
         logs = choice(topics, partitions, cluster, broker_id)
         release = kafka_version, max_decompressed_message_bytes
         options = self._lag_options(at, groups, logs, release)
-        return run_share_lag(self.spark, options, self._kept)
+        return run_share_lag(self._warehouse, options, self._kept)
 
     def explain_lag(
         self,
@@ -186,13 +185,12 @@ class OpenWarehouse(OpenDecisions):
         refuse_below_one("offsets_retention_minutes", minutes)
         refuse_below_one("commits", commits)
         options = ExplainOptions(
-            warehouse=self.uri,
             choice=choice(topics, partitions, cluster, broker_id),
             group=group,
             retention_ms=None if minutes is None else minutes * 60_000,
             most_commits=commits,
         )
-        return run_explain(self.spark, options, self._kept)
+        return run_explain(self._warehouse, options, self._kept)
 
     def _lag_options(
         self,
@@ -204,7 +202,6 @@ class OpenWarehouse(OpenDecisions):
         kafka_version, most_record_bytes = release
         now_ms = clock()
         return LagOptions(
-            warehouse=self.uri,
             choice=logs,
             now_ms=now_ms,
             at_ms=optional_ms(at, now_ms),
@@ -230,7 +227,7 @@ class OpenWarehouse(OpenDecisions):
             broker_id: only this broker's logs.
         """
         logs = choice(topics, partitions, cluster, broker_id)
-        return run_latency(self.spark, LatencyOptions(self.uri, logs), self._kept)
+        return run_latency(self._warehouse, logs, self._kept)
 
     def disk(self, *folders: FilePath, now: Moment | None = None) -> DiskAccount:
         """Account for the bytes of log directories on this machine, with what the tables add.

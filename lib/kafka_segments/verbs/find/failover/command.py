@@ -73,6 +73,7 @@ def _failover(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.report import print_failover  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.run import FailoverOptions, run_failover  # noqa: PLC0415
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
@@ -85,10 +86,10 @@ def _failover(
             "--cluster is needed, and must differ from --to-cluster: --warehouse has the tables of"
             " both clusters"
         )
+    root = absolute_uri(warehouse)
     asked = FailoverOptions(
-        warehouse=absolute_uri(warehouse),
-        choice=chosen_logs(absolute_uri(warehouse), **choice),
-        to_warehouse=absolute_uri(warehouse if to_warehouse is None else to_warehouse),
+        choice=chosen_logs(root, **choice),
+        to_warehouse=root if to_warehouse is None else absolute_uri(to_warehouse),
         to_choice=LogChoice(**{**choice, "cluster": to_cluster, "broker_id": None}),
         group=group,
         max_latency_ms=parse_span(max_latency),
@@ -97,10 +98,12 @@ def _failover(
         most_record_bytes=most_record_bytes,
     )
     refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
-    with verb_session("search failover", warehouse=asked.warehouse) as verb:
-        found = print_failover(run_failover(verb.spark, asked, verb.caches), output)
-        tell_age(verb.spark, asked.warehouse, now_ms=now_ms, allowed=asked.choice.allowed())
-        moment = now_ms if asked.to_warehouse != asked.warehouse else None  # its age is told
+    with verb_session("search failover", warehouse=root) as verb:
+        found = print_failover(
+            run_failover(Warehouse(verb.spark, root), asked, verb.caches), output
+        )
+        tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
+        moment = now_ms if asked.to_warehouse != root else None  # its age is told
         tell_age(verb.spark, asked.to_warehouse, now_ms=moment, allowed=asked.to_choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
@@ -116,18 +119,19 @@ def _restore(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
 
+    root = absolute_uri(warehouse)
     asked = RestoreOptions(
-        warehouse=absolute_uri(warehouse),
-        choice=chosen_logs(absolute_uri(warehouse), **choice),
+        choice=chosen_logs(root, **choice),
         at_ms=given_point("--at", at, now_ms=now_ms),
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )
-    with verb_session("search restore", warehouse=asked.warehouse) as verb:
-        found = print_restore(run_restore(verb.spark, asked, verb.caches), output)
-        tell_age(verb.spark, asked.warehouse, now_ms=None, allowed=asked.choice.allowed())
+    with verb_session("search restore", warehouse=root) as verb:
+        found = print_restore(run_restore(Warehouse(verb.spark, root), asked, verb.caches), output)
+        tell_age(verb.spark, root, now_ms=None, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -3,11 +3,12 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.rows.table_reads import read_segments
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.verbs.find.failover.decide import (
@@ -36,8 +37,7 @@ class FailoverOptions:
     """What a failover is planned for. URIs are absolute.
 
     Attributes:
-        warehouse: URI of the tables of the cluster that the group leaves.
-        choice: its logs that are asked.
+        choice: the logs that are asked of the cluster that the group leaves.
         to_warehouse: URI of the tables of the cluster that the group goes to.
         to_choice: the logs of that cluster.
         group: the consumer group.
@@ -47,7 +47,6 @@ class FailoverOptions:
         most_record_bytes: its topics' max.decompressed.message.bytes; None: by the metadata.
     """
 
-    warehouse: str
     choice: LogChoice
     to_warehouse: str
     to_choice: LogChoice
@@ -65,14 +64,13 @@ class RestoreOptions:
     ``kafka_version`` and ``most_record_bytes``: as in ``FailoverOptions``.
     """
 
-    warehouse: str
     choice: LogChoice
     at_ms: int
     kafka_version: Version = DEFAULT_VERSION
     most_record_bytes: int | None = None
 
 
-def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStack) -> DataFrame:
+def run_failover(warehouse: Warehouse, options: FailoverOptions, caches: ExitStack) -> DataFrame:
     """Plan where a group of one cluster goes on in another; return ``plan_failover``'s columns.
 
     1. The timestamp to search for comes from the messages around the group's committed offset.
@@ -81,13 +79,13 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
     Raises:
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
-    here = LogTables(spark, options.warehouse, options.choice, caches, also=READING)
-    there = LogTables(spark, options.to_warehouse, options.to_choice, caches)
+    here = LogTables(warehouse, options.choice, caches, also=READING)
+    other = Warehouse(warehouse.spark, options.to_warehouse)
+    there = LogTables(other, options.to_choice, caches)
     cluster, max_latency_ms = options.choice.cluster, options.max_latency_ms
     all_commits = computed_once(
         committed_offsets(
-            spark,
-            options.warehouse,
+            warehouse,
             caches,
             cluster=cluster,
             at_ms=options.now_ms,
@@ -96,7 +94,7 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
         caches,
     )
     known = {row["group_id"] for row in all_commits.select("group_id").distinct().collect()}
-    tell_unread_groups(spark, options.warehouse, (options.group,), known, caches)
+    tell_unread_groups(warehouse, (options.group,), known, caches)
     commits = (
         all_commits.where(F.col("group_id") == options.group)
         .where(F.col("committed_offset").isNotNull() & options.choice.partition_condition())
@@ -119,12 +117,12 @@ def run_failover(spark: SparkSession, options: FailoverOptions, caches: ExitStac
     return aimed.transform(plan_failover(answers.transform(say_doubts(replicas))))
 
 
-def run_restore(spark: SparkSession, options: RestoreOptions, caches: ExitStack) -> DataFrame:
+def run_restore(warehouse: Warehouse, options: RestoreOptions, caches: ExitStack) -> DataFrame:
     """Plan where each log is cut for a restore to a moment; return ``plan_restore``'s columns.
 
     Of a log that is left over from a topic that was deleted it is not known.
     """
-    tables = LogTables(spark, options.warehouse, options.choice, caches)
+    tables = LogTables(warehouse, options.choice, caches)
     lookup = tables.lookup(options.kafka_version, options.most_record_bytes)
     asked = tables.logs.transform(ask_restore(at_ms=options.at_ms))
     found = tables.find_by_timestamp(asked, lookup)

@@ -97,15 +97,18 @@ def _explain(
             raise UsageError(f"--explain and {option} are two questions: leave one of them out")
     root = absolute_uri(warehouse)
     refuse_without_offsets(root, cluster=choice["cluster"])
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.report_explain import print_explained  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain  # noqa: PLC0415
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
 
     named = {name: choice[name] for name in ("topics", "partitions", "cluster", "broker_id")}
     retention_ms = None if retention_minutes is None else retention_minutes * _MINUTE_MS
-    asked = ExplainOptions(root, LogChoice(**named), explain, retention_ms, most_commits)
+    asked = ExplainOptions(LogChoice(**named), explain, retention_ms, most_commits)
     with verb_session("lag", warehouse=root) as verb:
-        found = print_explained(run_explain(verb.spark, asked, verb.caches), output)
+        found = print_explained(
+            run_explain(Warehouse(verb.spark, root), asked, verb.caches), output
+        )
         tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
@@ -133,13 +136,13 @@ def _lag(
     at_ms = None if at is None else given_point("--at", at, now_ms=now_ms)
     if not is_share:
         refuse_without_offsets(root, cluster=choice["cluster"])
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.report import print_lag, print_share_lag  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.run import LagOptions, run_lag  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.run_share import run_share_lag  # noqa: PLC0415
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
 
     asked = LagOptions(
-        warehouse=root,
         choice=LogChoice(**choice),
         now_ms=now_ms,
         at_ms=at_ms,
@@ -147,11 +150,12 @@ def _lag(
         kafka_version=version,
         most_record_bytes=most_record_bytes,
     )
-    with verb_session("lag", warehouse=asked.warehouse) as verb:
+    with verb_session("lag", warehouse=root) as verb:
+        tables = Warehouse(verb.spark, root)
         if is_share:
-            found = print_share_lag(run_share_lag(verb.spark, asked, verb.caches), output)
+            found = print_share_lag(run_share_lag(tables, asked, verb.caches), output)
         else:
-            found = print_lag(run_lag(verb.spark, asked, verb.caches), output)
+            found = print_lag(run_lag(tables, asked, verb.caches), output)
         moment = now_ms if at_ms is None else None
         tell_age(verb.spark, root, now_ms=moment, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from math import inf
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -43,7 +43,7 @@ class GroupRead(NamedTuple):
 
 
 def read_clusters(
-    spark: SparkSession, warehouse: str, cluster: str | None, group: str, caches: ExitStack
+    warehouse: Warehouse, cluster: str | None, group: str, caches: ExitStack
 ) -> list[GroupRead]:
     """Read the records about a group in each cluster that has some; say what was not read.
 
@@ -52,18 +52,17 @@ def read_clusters(
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
     also = (*COORDINATORS, "min_timestamp_ms")
-    tables = LogTables(spark, warehouse, choice, caches, also=also)
+    tables = LogTables(warehouse, choice, caches, also=also)
     replicas = computed_once(tables.coordinators(), caches)
     if replicas.isEmpty():
-        raise no_offsets(warehouse)
-    known = Warehouse(spark, warehouse)
+        raise no_offsets(warehouse.root)
     as_they_were_read = replicas.transform(as_read)
-    counts = offsets_read(known, as_they_were_read)
-    tell_not_known(unread_partitions(known, as_they_were_read, cluster=cluster, groups=[group]))
+    counts = offsets_read(warehouse, as_they_were_read)
+    tell_not_known(unread_partitions(warehouse, as_they_were_read, cluster=cluster, groups=[group]))
     logs = replicas.select(*LOG_KEYS, "doubt", "lost")
     joined = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
     joined = joined.transform(with_unread_until)
-    segments = computed_once(joined.where(may_hold(known, [group], "partition")), caches)
+    segments = computed_once(joined.where(may_hold(warehouse, [group], "partition")), caches)
     kept = computed_once(segments.transform(read_group(group)), caches)
     by_log: dict[tuple[str, int], list[Row]] = {}
     for row in segments.select(*_SEGMENT).orderBy("base_offset").collect():
@@ -73,7 +72,7 @@ def read_clusters(
     if not found:
         named = segments.transform(read_commits).where(F.col("group_id").isNotNull())  # no markers
         names = {row[0] for row in named.select("group_id").distinct().collect()}
-        tell_not_known(groups_not_known(warehouse, [group], names, counts))
+        tell_not_known(groups_not_known(warehouse.root, [group], names, counts))
     return found
 
 

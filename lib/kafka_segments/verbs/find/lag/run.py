@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -43,7 +43,6 @@ class LagOptions:
     """What the lag is measured of. URIs are absolute.
 
     Attributes:
-        warehouse: URI of the tables.
         choice: the logs whose lag is measured.
         now_ms: the run's clock.
         at_ms: a past moment to measure the lag at; None: now.
@@ -52,7 +51,6 @@ class LagOptions:
         most_record_bytes: the topics' max.decompressed.message.bytes; None: by the metadata.
     """
 
-    warehouse: str
     choice: LogChoice
     now_ms: int
     at_ms: int | None = None
@@ -61,7 +59,7 @@ class LagOptions:
     most_record_bytes: int | None = None
 
 
-def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> DataFrame:
+def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> DataFrame:
     """Measure the lag of consumer groups; return the columns of ``decide_lag``.
 
     With ``at_ms`` the commits made by that moment are held against each log up to its first record
@@ -72,13 +70,12 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     """
     choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
-    tables = LogTables(spark, options.warehouse, choice, caches)
+    tables = LogTables(warehouse, choice, caches)
     logs = tables.replicas()
     if options.at_ms is not None:
-        logs = logs.transform(_made_by(Warehouse(spark, options.warehouse), options.at_ms))
+        logs = logs.transform(_made_by(warehouse, options.at_ms))
     all_commits = committed_offsets(
-        spark,
-        options.warehouse,
+        warehouse,
         caches,
         cluster=choice.cluster,
         at_ms=moment,
@@ -86,10 +83,8 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
     )
     if options.groups or choice.topics or choice.partitions:
         all_commits = computed_once(all_commits, caches)
-        _check_names(spark, options, all_commits, caches)
-    may_be_theirs = may_hold(
-        Warehouse(spark, options.warehouse), options.groups, "offsets_partition"
-    )
+        _check_names(warehouse, options, all_commits, caches)
+    may_be_theirs = may_hold(warehouse, options.groups, "offsets_partition")
     commits = (
         all_commits.where(choice.partition_condition() | F.col("problem").isNotNull())
         .transform(of_groups(options.groups, may_be_theirs))
@@ -105,7 +100,7 @@ def run_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> Data
 
 
 def _check_names(
-    spark: SparkSession, options: LagOptions, commits: DataFrame, caches: ExitStack
+    warehouse: Warehouse, options: LagOptions, commits: DataFrame, caches: ExitStack
 ) -> None:
     """Say of which groups the commits were not read.
 
@@ -113,14 +108,13 @@ def _check_names(
         UsageError: there is no such group, or neither segments nor commits of such a log.
     """
     read = commits.select("group_id", "topic").distinct().collect()
-    refuse_absent(options.warehouse, options.choice, also={row["topic"] for row in read})
+    refuse_absent(warehouse.root, options.choice, also={row["topic"] for row in read})
     known = {row["group_id"] for row in read}
-    tell_unread_groups(spark, options.warehouse, options.groups, known, caches)
+    tell_unread_groups(warehouse, options.groups, known, caches)
 
 
 def tell_unread_groups(
-    spark: SparkSession,
-    warehouse: str,
+    warehouse: Warehouse,
     groups: Sequence[str],
     known: Iterable[str],
     caches: ExitStack,
@@ -134,9 +128,9 @@ def tell_unread_groups(
     if there.issuperset(groups):
         return
     choice = LogChoice(topics=(OFFSETS_TOPIC,))
-    logs = LogTables(spark, warehouse, choice, caches, also=COORDINATORS).coordinators()
-    read = offsets_read(Warehouse(spark, warehouse), logs.transform(as_read))
-    tell_not_known(groups_not_known(warehouse, groups, there, read))
+    logs = LogTables(warehouse, choice, caches, also=COORDINATORS).coordinators()
+    read = offsets_read(warehouse, logs.transform(as_read))
+    tell_not_known(groups_not_known(warehouse.root, groups, there, read))
 
 
 def _made_by(tables: Warehouse, at_ms: int) -> Transform:
@@ -146,8 +140,7 @@ def _made_by(tables: Warehouse, at_ms: int) -> Transform:
 
 
 def committed_offsets(
-    spark: SparkSession,
-    warehouse: str,
+    warehouse: Warehouse,
     caches: ExitStack,
     *,
     cluster: str | None,
@@ -162,19 +155,19 @@ def committed_offsets(
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    tables = LogTables(spark, warehouse, choice, caches, also=COORDINATORS)
+    tables = LogTables(warehouse, choice, caches, also=COORDINATORS)
     replicas = tables.coordinators()
     logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"), "lost")
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
     if segments.isEmpty():
-        raise no_offsets(warehouse)
+        raise no_offsets(warehouse.root)
     of_logs = segments.transform(with_unread_until).select(
         *("path", "cluster", "commits_doubt", "lost", "unread_until")
     )
     commits = segments.transform(read_commits).join(of_logs, "path", how="inner")
     tell_not_known(
         unread_partitions(
-            Warehouse(spark, warehouse),
+            warehouse,
             replicas.transform(as_read),
             cluster=cluster,
             groups=groups,

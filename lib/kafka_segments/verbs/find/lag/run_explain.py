@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.local_rows import local_rows
@@ -24,21 +24,19 @@ class ExplainOptions:
     """Which group is asked about.
 
     Attributes:
-        warehouse: URI of the tables.
         choice: The partitions that are told; none: all of the topics that the group reads.
         group: The group.
         retention_ms: offsets.retention.minutes in ms; None: not known.
         most_commits: How many of the last records of each partition are told.
     """
 
-    warehouse: str
     choice: LogChoice
     group: str
     retention_ms: int | None = None
     most_commits: int = 5
 
 
-def run_explain(spark: SparkSession, options: ExplainOptions, caches: ExitStack) -> DataFrame:
+def run_explain(warehouse: Warehouse, options: ExplainOptions, caches: ExitStack) -> DataFrame:
     """Say where the offsets of a group went, a row for each partition of the topics it reads.
 
     Says what was not read.
@@ -47,13 +45,13 @@ def run_explain(spark: SparkSession, options: ExplainOptions, caches: ExitStack)
         UsageError: the tables have no segments of ``__consumer_offsets``, no such group, or none of
             a topic or partition that is asked for.
     """
-    choice, warehouse = options.choice, options.warehouse
-    read = read_clusters(spark, warehouse, choice.cluster, options.group, caches)
+    choice = options.choice
+    read = read_clusters(warehouse, choice.cluster, options.group, caches)
     topics = {topic for one in read for topic in _topics(one)}
-    refuse_absent(warehouse, choice, also=topics)
+    refuse_absent(warehouse.root, choice, also=topics)
     asked = LogChoice(tuple(topics | set(choice.topics)), (), choice.cluster, choice.broker_id)
-    logs = _logs(LogTables(spark, warehouse, asked, caches)) if asked.topics else []
-    deletions = _deletions(Warehouse(spark, warehouse), asked.topics)
+    logs = _logs(LogTables(warehouse, asked, caches)) if asked.topics else []
+    deletions = _deletions(warehouse, asked.topics)
     rows: list[tuple[Any, ...]] = []
     for one in read:
         own = {
@@ -62,7 +60,7 @@ def run_explain(spark: SparkSession, options: ExplainOptions, caches: ExitStack)
         places = sorted(filter(_chosen(choice), {*own, *one.records.commits, *one.records.pending}))
         rules = Rules(options.retention_ms, deletions.get(one.cluster, {}))
         rows += explained_rows(options.group, one, places, own, rules, options.most_commits)
-    return local_rows(spark, rows, COLUMNS)
+    return local_rows(warehouse.spark, rows, COLUMNS)
 
 
 def _topics(read: GroupRead) -> set[str]:

@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -27,7 +27,7 @@ from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice,
 from kafka_segments.verbs.find.search.named_logs import refuse_absent
 
 
-def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -> DataFrame:
+def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> DataFrame:
     """Measure the lag of share groups; return the columns of ``decide_share_lag``.
 
     With ``at_ms`` the states written by that moment are held against each log up to its first
@@ -37,37 +37,37 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
         UsageError: the tables have no records of ``__share_group_state``, or none of what is asked
             for.
     """
-    tables, choice = Warehouse(spark, options.warehouse), options.choice
+    choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
-    records = tables.read(INTERNAL_RECORDS)
+    records = warehouse.read(INTERNAL_RECORDS)
     of_shares = records.where(F.col("topic") == SHARES_TOPIC)
     if of_shares.isEmpty():
         raise UsageError(
-            f"{options.warehouse} has no records of {SHARES_TOPIC}: run `kafka-segments internals"
+            f"{warehouse.root} has no records of {SHARES_TOPIC}: run `kafka-segments internals"
             " --source` on the log directories of the brokers that have it"
         )
     if choice.cluster is not None:
         what = f"records of {SHARES_TOPIC} of cluster"
-        require_values(options.warehouse, what, (choice.cluster,), of_shares.select("cluster"))
+        require_values(warehouse.root, what, (choice.cluster,), of_shares.select("cluster"))
         records = records.where(F.col("cluster") == choice.cluster)
-    logs = LogTables(spark, options.warehouse, choice, caches)
+    logs = LogTables(warehouse, choice, caches)
     replicas = logs.replicas()
     ends = (
         log_ends(logs, replicas, options)
         .join(replicas.select(*LOG_KEYS, "log_start_offset", "doubt"), list(LOG_KEYS))
-        .join(_ids(tables), list(LOG_KEYS), how="left")
+        .join(_ids(warehouse), list(LOG_KEYS), how="left")
     )
     own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
-    of_states = LogTables(spark, options.warehouse, own, caches, also=COORDINATORS)
+    of_states = LogTables(warehouse, own, caches, also=COORDINATORS)
     decide = decide_share_states(
-        at_ms=moment, known=known_replicas(tables), lost=of_states.lost_records()
+        at_ms=moment, known=known_replicas(warehouse), lost=of_states.lost_records()
     )
-    named = records.transform(decide).transform(with_topic_names(_names(tables)))
+    named = records.transform(decide).transform(with_topic_names(_names(warehouse)))
     states = computed_once(named, caches)
     read = _logs_read(records, of_states.coordinators())
-    _check_names(tables, options, read, states)
+    _check_names(warehouse, options, read, states)
     if not options.groups:
-        tell_not_known(unread_partitions(tables, read, SHARES_TOPIC, cluster=choice.cluster))
+        tell_not_known(unread_partitions(warehouse, read, SHARES_TOPIC, cluster=choice.cluster))
     if options.groups:
         states = states.where(F.col("group_id").isin(*options.groups))
     return (
@@ -78,7 +78,7 @@ def run_share_lag(spark: SparkSession, options: LagOptions, caches: ExitStack) -
 
 
 def _check_names(
-    tables: Warehouse, options: LagOptions, logs: DataFrame, states: DataFrame
+    warehouse: Warehouse, options: LagOptions, logs: DataFrame, states: DataFrame
 ) -> None:
     """Say of which groups the states may not have been read; ``logs``: of ``_logs_read``.
 
@@ -86,13 +86,13 @@ def _check_names(
         UsageError: there is no such group, or neither segments nor states of such a log.
     """
     named = states.select("group_id", "topic").distinct().collect()
-    refuse_absent(options.warehouse, options.choice, also={row["topic"] for row in named})
+    refuse_absent(warehouse.root, options.choice, also={row["topic"] for row in named})
     known = {row["group_id"] for row in named}
     absent = [group for group in options.groups if group not in known]
     if not absent:
         return
-    if all(read.is_whole for read in offsets_read(tables, logs, SHARES_TOPIC)):
-        require_names(options.warehouse, "share group", absent, known)
+    if all(read.is_whole for read in offsets_read(warehouse, logs, SHARES_TOPIC)):
+        require_names(warehouse.root, "share group", absent, known)
     why = f"not known: not all of {SHARES_TOPIC} was read"
     tell_not_known(f"group {group}: {why}" for group in absent)
 

@@ -1,14 +1,14 @@
 """Latency: read the batch headers of the topics whose brokers stamped append times."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.limits import Load
 from kafka_segments.engine.rows.table_reads import read_segments
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.verbs.find.latency.decide import decide_latency, only_stamped, only_wrapped
 from kafka_segments.verbs.find.latency.tasks import read_wrapper_times
@@ -20,21 +20,13 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class LatencyOptions:
-    """What the latency is measured of: the chosen logs of a warehouse, an absolute URI."""
-
-    warehouse: str
-    choice: LogChoice
-
-
 def run_latency(
-    spark: SparkSession,
-    options: LatencyOptions,
+    warehouse: Warehouse,
+    options: LogChoice,
     caches: ExitStack,
     tell: TellLoad = tell_nobody,
 ) -> DataFrame:
-    """Measure broker latency; return the columns of ``decide_latency``.
+    """Measure broker latency of the chosen logs; return the columns of ``decide_latency``.
 
     One replica of each partition is read: of its segments with append times the batch headers,
     and the compressed batches v1. ``tell``: is told how much tasks read for both, in one stage.
@@ -47,7 +39,7 @@ def run_latency(
         tasks.append(of_tasks)
 
     also = (*READING, "codecs", "timestamp_types")
-    tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
+    tables = LogTables(warehouse, options, caches, also=also)
     replicas = tables.replicas().select(*LOG_KEYS)
     segments = (
         tables.segments_as_built()

@@ -131,13 +131,14 @@ def _offsets(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.verbs.find.search.report import print_search  # noqa: PLC0415
     from kafka_segments.verbs.find.search.run import SearchOptions, run_search  # noqa: PLC0415
 
+    root = absolute_uri(warehouse)
     asked = SearchOptions(
-        warehouse=absolute_uri(warehouse),
-        choice=chosen_logs(absolute_uri(warehouse), **choice),
+        choice=chosen_logs(root, **choice),
         kafka_version=version,
         most_record_bytes=most_record_bytes,
         moments=moments,
@@ -146,13 +147,10 @@ def _offsets(
         is_read_committed=is_committed,
         is_of_partitions=output == RESET_OFFSETS,
     )
-    session = verb_session(
-        "search", warehouse=asked.warehouse, reads_all=True, questions=asked.questions
-    )
+    session = verb_session("search", warehouse=root, reads_all=True, questions=asked.questions)
     with session as verb:
-        found = print_search(run_search(verb.spark, asked, verb.caches), output)
-        allowed = asked.choice.allowed()
-        tell_age(verb.spark, asked.warehouse, now_ms=now_ms, allowed=allowed)
+        found = print_search(run_search(Warehouse(verb.spark, root), asked, verb.caches), output)
+        tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
@@ -100,8 +100,7 @@ class LogTables:
 
     def __init__(
         self,
-        spark: SparkSession,
-        warehouse: str,
+        warehouse: Warehouse,
         choice: LogChoice,
         caches: ExitStack,
         *,
@@ -112,8 +111,7 @@ class LogTables:
         """Describe the chosen logs; ``logs`` has a row for each.
 
         Args:
-            spark: the session.
-            warehouse: URI of the tables.
+            warehouse: has the tables.
             choice: the logs to ask about.
             caches: what is kept in memory is released when it closes. Results of searches can be
                 read until then, and no longer.
@@ -127,9 +125,8 @@ class LogTables:
         Raises:
             UsageError: ``is_read_committed``, and segments are known by a first look alone.
         """
-        tell_metadata_problems(warehouse, cluster=choice.cluster)
-        self._spark = spark
-        self._tables = Warehouse(spark, warehouse)
+        tell_metadata_problems(warehouse.root, cluster=choice.cluster)
+        self._tables = warehouse
         self._choice = choice
         self._found: dict[str, DataFrame] = {}
         self._also = (*also, *(("transaction_steps",) if is_read_committed else ()))
@@ -200,13 +197,13 @@ class LogTables:
 
     def ask_all(self, logs: DataFrame, moments: Sequence[tuple[str, int]]) -> DataFrame:
         """Return a question for each of the logs and every moment, a pair (text, target_ms)."""
-        asked = local_rows(self._spark, dict.fromkeys(moments), _ASKED)
+        asked = local_rows(self._tables.spark, dict.fromkeys(moments), _ASKED)
         return logs.crossJoin(asked.hint("broadcast"))
 
     def ask_from_file(self, logs: DataFrame, path: str) -> DataFrame:
         """Return the questions of a CSV file with the header topic,partition,timestamp_ms."""
         asked = (
-            self._spark.read.option("mode", "FAILFAST")
+            self._tables.spark.read.option("mode", "FAILFAST")
             .csv(path, header=True, schema="topic string, partition int, target_ms long")
             .where("target_ms >= 0")
             .distinct()

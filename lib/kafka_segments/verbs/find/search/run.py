@@ -3,9 +3,10 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.wire.moments import MAX_TIMESTAMP
@@ -23,7 +24,6 @@ class SearchOptions:
     """What a search is asked for. URIs are absolute.
 
     Attributes:
-        warehouse: URI of the tables.
         choice: the logs that are asked.
         kafka_version: the release whose ListOffsets answers.
         moments: pairs of the text that was given and ms since 1970, or the negative number of a
@@ -35,7 +35,6 @@ class SearchOptions:
         is_of_partitions: one replica answers for each partition; otherwise each log for itself.
     """
 
-    warehouse: str
     choice: LogChoice
     kafka_version: Version
     moments: tuple[tuple[str, int], ...] = ()
@@ -46,7 +45,7 @@ class SearchOptions:
     most_record_bytes: int | None = None
 
 
-def run_search(spark: SparkSession, options: SearchOptions, caches: ExitStack) -> DataFrame:
+def run_search(warehouse: Warehouse, options: SearchOptions, caches: ExitStack) -> DataFrame:
     """Answer the questions; return a row for each log and question, columns ``answers.ANSWER``.
 
     1. The segment that holds the answer is chosen from table ``segments``, the byte where the
@@ -55,8 +54,7 @@ def run_search(spark: SparkSession, options: SearchOptions, caches: ExitStack) -
     3. Kafka's answer and the true one are put side by side.
     """
     tables = LogTables(
-        spark,
-        options.warehouse,
+        warehouse,
         options.choice,
         caches,
         has_checkpointed_end=options.has_checkpointed_end,

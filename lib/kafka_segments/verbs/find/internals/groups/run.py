@@ -94,7 +94,7 @@ def _logs_read(
             {"doubt": nothing, "lost": nothing}
         )
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    built = LogTables(tables.spark, tables.root, choice, caches, also=COORDINATORS).coordinators()
+    built = LogTables(tables, choice, caches, also=COORDINATORS).coordinators()
     told = built.transform(with_lost_of(records)).transform(as_read)
     joined = read.join(told, ["cluster", "partition"], how="left")
     return joined.withColumn("log_start_offset", F.coalesce("log_start_offset", "_first"))

@@ -40,7 +40,7 @@ def unread_records(
         told = logs.transform(with_lost_of(records)).withColumns(unknown).transform(as_read)
     else:
         choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
-        of_topic = LogTables(tables.spark, tables.root, choice, caches, also=COORDINATORS)
+        of_topic = LogTables(tables, choice, caches, also=COORDINATORS)
         replicas = of_topic.coordinators().transform(with_lost_of(records))
         is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
         told = (
@@ -71,7 +71,7 @@ def local_doubts(
         logs of one cluster.
     Gives: cluster, topic, partition, doubt.
     """
-    replicas = LogTables(tables.spark, tables.root, choice, caches).replicas()
+    replicas = LogTables(tables, choice, caches).replicas()
     there = replicas.select(*PARTITION, "doubt", F.lit(True).alias("_is_there"))
     named = named_partitions(tables)
     if named is not None:

@@ -84,7 +84,7 @@ def run_transactions(
             " internals --source` on the log directories of the brokers that have it"
         )
     also = ("producers", "transaction_steps", *READING)
-    tables = LogTables(spark, options.warehouse, options.choice, caches, also=also)
+    tables = LogTables(warehouse, options.choice, caches, also=also)
     doubt = F.col("doubt").alias("log_doubt")
     replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset", doubt)
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
@@ -100,7 +100,7 @@ def run_transactions(
     damaged = segments.where(is_finding()).select(*LOG_KEYS, F.col("path").alias("damaged"))
     opened = opened.transform(with_log_doubts(replicas, damaged))
     says = records.transform(coordinators_say(known_replicas(warehouse)))
-    judged = _judged(spark, options, records, caches)
+    judged = _judged(warehouse, options, records, caches)
     tell_not_known(unread_lines(row.asDict() for row in judged.collect()))
     tell_not_known(_without_log(warehouse, options.choice, replicas))
     return opened.transform(decide_transactions(says, judged, now_ms=options.now_ms))
@@ -128,13 +128,12 @@ def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> l
 
 
 def _judged(
-    spark: SparkSession, options: TransactionsOptions, records: DataFrame, caches: ExitStack
+    warehouse: Warehouse, options: TransactionsOptions, records: DataFrame, caches: ExitStack
 ) -> DataFrame:
     """Say of each partition of the coordinator's log whether it was read: ``judge_state_logs``."""
-    warehouse = Warehouse(spark, options.warehouse)
     choice = LogChoice(topics=(TRANSACTIONS_TOPIC,), cluster=options.choice.cluster)
     cleaned = warehouse.read(LOGS, (*LOG_KEYS, "cleaner_offset"))
-    logs = LogTables(spark, options.warehouse, choice, caches).replicas()
+    logs = LogTables(warehouse, choice, caches).replicas()
     replicas = logs.join(cleaned, list(LOG_KEYS), how="left")
     files = (*SEGMENT_KEYS, "size_bytes", "last_modified_ms", "vanished_at")
     segments = warehouse.read(SEGMENTS, files).where("vanished_at IS NULL")
