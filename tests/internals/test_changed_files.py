@@ -3,7 +3,7 @@
 import itertools
 import random
 import shutil
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.choose import has_few_rows
 from kafka_segments.engine.frames import engines
-from kafka_segments.engine.frames.packing import TellLoad
 from kafka_segments.engine.limits import MOST, MOST_ROWS, Load, Work
 from kafka_segments.engine.tables.catalog import (
+    INTERNAL_FILES,
     INTERNAL_RECORDS,
     METADATA_FEATURES,
     METADATA_PARTITIONS,
@@ -25,14 +25,12 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_segments.verbs.find.internals import files, run
-from kafka_segments.verbs.find.internals.files import Origin
-from kafka_segments.verbs.find.internals.run import InternalsOptions, Reading, run_internals
+from kafka_segments.verbs.find.internals import run
 from kafka_segments.verbs.find.internals.tasks import read_records
 from support.logs import metadata_logs
 from support.logs.internal_histories import LivingLog, Stamp
-from support.logs.internal_rows import rows_of_file
 from support.logs.strategies import v2_batch
+from support.spark.internal_reads import file_rows, in_order, read, rows_now, table_rows
 
 pytestmark = pytest.mark.spark
 
@@ -40,8 +38,11 @@ PARTITIONS, ROUNDS, STEPS = 12, 3, 3
 TWO = (METADATA_TOPICS, METADATA_FEATURES)
 
 
+INTERRUPTED_BEFORE = {1: INTERNAL_RECORDS, 2: INTERNAL_FILES}
+
+
 class InterruptedRunError(Exception):
-    """The run ends before the rows are written that say what is done."""
+    """The run ends before it has written all."""
 
 
 class Disk:
@@ -62,56 +63,41 @@ class Disk:
         return {file: stamp for log in self.logs for file, stamp in log.stamps().items()}
 
 
-def read(spark: SparkSession, folder: Path, warehouse: Path) -> Reading:
-    """Read a log directory into tables, as the verb does."""
-    origin = Origin((str(folder),), cluster="c", broker_id=1)
-    with ExitStack() as caches:
-        return run_internals(spark, InternalsOptions(str(warehouse), origin), caches)
-
-
-def rows_now(stamps: dict[Path, Stamp]) -> list[dict[str, Any]]:
-    """Give what a reader of all files finds, without Spark."""
-    found = []
-    for file, (_, modified, is_last) in stamps.items():
-        is_active = is_last and file.suffix == ".log"
-        rows = rows_of_file(file, is_active=is_active)
-        found += [{**row, "mtime_ns": modified} for row in rows]
-    return found
-
-
-def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["file"], row["row"]))
-
-
-def table_rows(spark: SparkSession, warehouse: Path, table: Table) -> list[dict[str, Any]]:
-    rows = Warehouse(spark, str(warehouse)).read(table).collect()
-    return [row.asDict(recursive=True) for row in rows]
-
-
 @pytest.fixture
 def files_read(monkeypatch: pytest.MonkeyPatch) -> list[set[Path]]:
     """What each run reads: a set of paths for metadata, and one for the other topics."""
     calls: list[set[Path]] = []
 
-    def spied(files: DataFrame, **tell: TellLoad) -> DataFrame:
+    def spied(files: DataFrame, **named: Any) -> DataFrame:
         calls.append({Path(row["path"]) for row in files.select("path").collect()})
-        return read_records(files, **tell)
+        return read_records(files, **named)
 
     monkeypatch.setattr(run, "read_records", spied)
     return calls
 
 
-def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next run end when it has written the history, and not yet the records."""
-    fill = Warehouse.fill_changed
+def interrupt_once(monkeypatch: pytest.MonkeyPatch, before: Table) -> None:
+    """Let the next run end before it writes a table."""
+    writes = {name: getattr(Warehouse, name) for name in ("fill", "fill_changed")}
 
-    def ended(tables: Warehouse, table: Table, rows: DataFrame, **named: Any) -> None:
-        if table is INTERNAL_RECORDS:
-            monkeypatch.setattr(Warehouse, "fill_changed", fill)
+    def ended(name: str, tables: Warehouse, table: Table, *rest: Any, **named: Any) -> None:
+        if table is before:
+            for one, function in writes.items():
+                monkeypatch.setattr(Warehouse, one, function)
             raise InterruptedRunError
-        fill(tables, table, rows, **named)
+        writes[name](tables, table, *rest, **named)
 
-    monkeypatch.setattr(Warehouse, "fill_changed", ended)
+    for name in writes:
+        monkeypatch.setattr(Warehouse, name, _method(ended, name))
+
+
+def _method(function: Callable[..., None], name: str) -> Callable[..., None]:
+    return lambda *given, **named: function(name, *given, **named)
+
+
+def _others(now: dict[Path, Stamp], before: dict[Path, Stamp]) -> set[Path]:
+    """Give the files of another size or time than before."""
+    return {file for file, stamp in now.items() if before.get(file, (0,))[:2] != stamp[:2]}
 
 
 @pytest.mark.long
@@ -133,8 +119,8 @@ def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed
         for log in disk.logs if number else ():
             for _ in range(STEPS):
                 log.step()
-        if number == 1:
-            interrupt_once(monkeypatch)
+        if number:
+            interrupt_once(monkeypatch, INTERRUPTED_BEFORE[number])
             with pytest.raises(InterruptedRunError):
                 read(spark, disk.folder, warehouse)
         files_read.clear()
@@ -143,15 +129,18 @@ def test_after_any_history_the_tables_are_those_of_a_first_read_and_only_changed
 
         now = disk.stamps()
         changed = {file for file, stamp in now.items() if before.get(file) != stamp}
-        assert set().union(*files_read) == changed
+        if number < 2:  # else the run that was interrupted had read some
+            assert set().union(*files_read) == _others(now, before)
         logs = {file.parent for file in changed | (before.keys() - now.keys())}
         assert reading.changed == len(logs)
         found = table_rows(spark, warehouse, INTERNAL_RECORDS)
         assert in_order(found) == in_order(rows_now(now))
+        fresh = tmp_path / f"fresh-{number}"
+        assert read(spark, disk.folder, fresh).sums == reading.sums
+        assert file_rows(spark, warehouse) == file_rows(spark, fresh)
         before = now
-    read(spark, disk.folder, tmp_path / "fresh")
     for table in METADATA_TABLES:
-        ours, firsts = (table_rows(spark, one, table) for one in (warehouse, tmp_path / "fresh"))
+        ours, firsts = (table_rows(spark, one, table) for one in (warehouse, fresh))
         assert sorted(map(str, ours)) == sorted(map(str, firsts)), table.name
 
 
@@ -225,13 +214,11 @@ def test_files_of_many_bytes_are_taken_for_many_rows(
 ) -> None:
     batch = v2_batch(7, [], record_count=0)
     for number in range(2):
-        log = tmp_path / f"__consumer_offsets-{number}"
-        log.mkdir()
+        log = tmp_path / "disk" / f"__consumer_offsets-{number}"
+        log.mkdir(parents=True)
         (log / f"{0:020d}.log").write_bytes(batch)
     monkeypatch.setitem(MOST, Work.DECODE, Load(0, 2 * len(batch) - more_bytes))
 
-    with ExitStack() as caches:
-        found = files.find_files(spark, Origin((str(tmp_path),), cluster="c", broker_id=1), caches)
+    read(spark, tmp_path / "disk", tmp_path / "warehouse")
 
-        assert found.files.count() == 2
-        assert has_few_rows(spark) is not bool(more_bytes)
+    assert has_few_rows(spark) is not bool(more_bytes)

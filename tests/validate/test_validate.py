@@ -212,9 +212,17 @@ def _sound(case: str) -> Rows:
                 "file": "0.log",
                 "row": 0,
                 "is_snapshot": False,
-                "is_active": True,
                 "base_offset": 0,
-                "size_bytes": 100,
+            }
+        ],
+        "internal_files": [
+            {
+                **log,
+                "topic": "__consumer_offsets",
+                "file": "0.log",
+                **dict.fromkeys(("is_snapshot", "is_active", "is_torn"), False),
+                **dict.fromkeys(("base_offset", "size_bytes", "rows", "records"), 0),
+                **dict.fromkeys(("tombstones", "unknown", "unreadable", "records_version"), 0),
             }
         ],
         **_metadata(case),

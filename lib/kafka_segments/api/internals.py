@@ -46,6 +46,11 @@ class OpenInternals:
         return self._tables.table("internal_records")
 
     @property
+    def files(self) -> DataFrame:
+        """A row for each file of an internal topic: what was read of it, and how far."""
+        return self._tables.table("internal_files")
+
+    @property
     def current(self) -> DataFrame:
         """The last record of each key of the topics that coordinators keep their state in."""
         return self._tables.table(CURRENT)

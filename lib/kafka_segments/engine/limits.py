@@ -20,6 +20,8 @@ A million rows, with a million of a listing, take 0.75 GiB.
 """
 MOST_READ_IN_DRIVER = 64 * 1024**2
 """The driver judges the files of so many bytes sooner than other processes are started."""
+MOST_DIGESTED_IN_DRIVER = 512 * 1024**2
+"""The driver digests so many bytes in half a second."""
 MOST_SEARCHED_IN_DRIVER = 16 * 1024**2
 """The driver looks for records in so many bytes, which costs more than to judge them."""
 MOST_UNLIKE = 50_000

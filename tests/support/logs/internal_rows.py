@@ -1,4 +1,7 @@
-"""Rows of ``internal_records`` of files, read without Spark, as an executor reads them."""
+"""Rows of ``internal_records`` of files, read without Spark, as an executor reads them.
+
+Each has what is known of its file beside it, as ``with_file_facts`` adds it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.verbs.find.internals.tasks import InternalReader
 
-SCHEMA = INTERNAL_RECORDS.schema
-_ARROW_SCHEMA = to_arrow_schema(SCHEMA)
+_SCHEMA = INTERNAL_RECORDS.schema
+_ARROW_SCHEMA = to_arrow_schema(_SCHEMA)
+_FACTS = ("is_active", "size_bytes")
+SCHEMA = StructType([*_SCHEMA, *(INTERNAL_FILES.schema[name] for name in _FACTS)])
 
 
 def rows_of_file(path: Path, *, broker_id: int = 1, is_active: bool = True) -> list[dict[str, Any]]:
@@ -36,7 +42,8 @@ def rows_of_file(path: Path, *, broker_id: int = 1, is_active: bool = True) -> l
     }
     batches = list(InternalReader(_ARROW_SCHEMA).file(given))
     assert all(batch.schema == _ARROW_SCHEMA for batch in batches)
-    return [row for batch in batches for row in batch.to_pylist()]
+    facts = {name: given[name] for name in _FACTS}
+    return [row | facts for batch in batches for row in batch.to_pylist()]
 
 
 def rows_of_log(folder: Path, **file: Any) -> list[dict[str, Any]]:
@@ -46,6 +53,6 @@ def rows_of_log(folder: Path, **file: Any) -> list[dict[str, Any]]:
 
 
 def internal_frame(spark: SparkSession, rows: Iterable[dict[str, Any]]) -> DataFrame:
-    """Return rows of ``internal_records`` as a frame."""
+    """Return such rows as a frame."""
     values = [tuple(row[name] for name in SCHEMA.fieldNames()) for row in rows]
     return local_rows(spark, values, SCHEMA)

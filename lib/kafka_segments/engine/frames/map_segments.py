@@ -34,11 +34,12 @@ def map_segments(
     *,
     size: str,
     tell: TellLoad = tell_nobody,
+    most_bytes: int = MOST_SEARCHED_IN_DRIVER,
 ) -> DataFrame:
     """Map rows that name segments to rows of what is in these; few small ones in the driver.
 
     It has read these before processes for them would have started. ``tell``: is told how much tasks
-    read.
+    read. ``most_bytes``: more than so many are read by tasks.
 
     Needs: path, and ``size``, a column of bytes that are read (null: none).
     Gives: ``row_type``.
@@ -48,7 +49,7 @@ def map_segments(
     if here is not None:
         found, kind = here
         size_bytes = sum(value or 0 for value in found[size].to_pylist())
-        if len(found) <= MOST_IN_DRIVER and size_bytes <= MOST_SEARCHED_IN_DRIVER:
+        if len(found) <= MOST_IN_DRIVER and size_bytes <= most_bytes:
             rows = pa.Table.from_batches(on_task(found.to_batches()), schema=arrow_schema(row_type))
             return mapped_rows(spark, rows, row_type)
         asked, load = rows_for_tasks(spark, found, kind), Load(len(found), size_bytes)

@@ -33,13 +33,19 @@ class SegmentRows:
             )
         )
 
-    def segment(self, segment: ListedSegment) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a segment."""
+    def segment(
+        self, segment: ListedSegment, *, start: int = 0, end: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a segment: of all of it, or of its bytes from ``start`` to ``end``."""
         log = place(segment.source).child(segment.relative_path, segment.name)
         try:
             with open_segment(log) as file:
+                size_bytes = file.size_bytes if end is None else min(end, file.size_bytes)
                 for chunk in self._reader.read(
-                    file.read_into, size_bytes=file.size_bytes, written_bytes=file.written_bytes
+                    file.read_into,
+                    size_bytes=size_bytes,
+                    written_bytes=file.written_bytes,
+                    start=start,
                 ):
                     yield from self._chunk(chunk, segment)
                 file.check_unchanged()

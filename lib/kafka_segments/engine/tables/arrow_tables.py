@@ -103,7 +103,7 @@ def append_small(uri: str, rows: pa.Table, *, constraints: Mapping[str, str] = _
         return False
     schema = arrow_schema(parsed(found.schema))
     try:
-        return append_rows(uri, rows.select(schema.names).cast(schema), constraints=constraints)
+        return append_rows(uri, _as_written(rows, schema), constraints=constraints)
     except (pa.ArrowException, KeyError, ValueError):  # another type, or null where none may be
         return False
 
@@ -154,7 +154,7 @@ def replace_small(
     by which nothing can be merged.
     """
     try:
-        named = rows.select(kept.column_names).cast(kept.schema)
+        named = _as_written(rows, kept.schema)
     except (pa.ArrowException, KeyError, ValueError):
         return False
     gone = rows_gone(kept, named, keys=keys)
@@ -234,6 +234,18 @@ def _joined(table: SmallTable, schema: pa.Schema) -> pa.Table | None:
     except pa.ArrowException:
         return None
     return pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
+
+
+def _as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the columns of a table; those of it that they lack are null.
+
+    Raises:
+        ArrowException, ValueError: another type, or null where none may be.
+    """
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(len(rows), field.type))
+    return rows.select(schema.names).cast(schema)
 
 
 def _with_schema(file: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -44,6 +44,11 @@ class Table(NamedTuple):
         """The schema that is published for this version of the table."""
         return schema(f"{self.name}.v{self.version}")
 
+    def retired_columns(self) -> set[str]:
+        """Return the columns that only earlier versions of the schema have."""
+        before = (schema(f"{self.name}.v{version}") for version in range(1, self.version))
+        return {name for of in before for name in of.fieldNames()} - set(self.schema.fieldNames())
+
     def properties(self) -> dict[str, str]:
         """Return the table properties that a new table gets."""
         checks = constraint_properties(dict(self.constraints))
@@ -130,6 +135,7 @@ MIGRATION_PLANS = _newest("migration_plans", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_PROOFS = _newest("migration_proofs", ("plan_id", *SEGMENT_KEYS))
 MIGRATION_EVENTS = _newest("migration_events", ("run_id", *LOG_KEYS))
 INTERNAL_RECORDS = _newest("internal_records", (*LOG_KEYS, "file", "row"))
+INTERNAL_FILES = _newest("internal_files", (*LOG_KEYS, "file"))
 REMOTE_SEGMENTS = _newest("remote_segments", ("cluster", "topic", "partition", "segment_id"))
 
 

@@ -148,15 +148,15 @@ class Warehouse:
         frame = local_rows(self.spark, values, columns)
         self.append(table, frame.withColumns(dict(stamp)))
 
-    def fill(self, table: Table, rows: DataFrame, *, where: str) -> None:
+    def fill(self, table: Table, rows: DataFrame, *, where: str, has_none: bool = False) -> None:
         """Replace the rows that meet the condition ``where``; all ``rows`` meet it too.
 
-        An empty table is appended to, which is quicker. So is a small table without such rows, if
-        the verb works on few rows. If the commit of another run came first, ours
-        has appended rows twice, and they are replaced once more.
+        An empty table is appended to, which is quicker. So is a table that is known to have no such
+        row (``has_none``), and a small one without, if the verb works on few rows. If the commit of
+        another run came first, ours has appended rows twice, and they are replaced once more.
         """
         version = self.version(table)
-        if version == 0 or self._tables.is_known_without(table, where):
+        if version == 0 or has_none or self._tables.is_known_without(table, where):
             self.append(table, rows)
             if self.version(table) in (version, (version or 0) + 1):  # no rows make no commit
                 return

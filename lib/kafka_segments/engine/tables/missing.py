@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _MOST_NAMES = 3
 _MAKES_PLANS = {"migration_plans": "migrate plan", "retention_plans": "retention plan"}
 _MADE_BY = {
-    "internal_records": "internals --source",
+    "internal_": "internals --source",
     "metadata_": "internals --source",
     "offset_ranges": "build --digests",
     "remote_segments": "internals tier",

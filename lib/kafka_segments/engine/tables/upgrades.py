@@ -1,7 +1,7 @@
 """Tables of an older version: read as if they were up to date, and brought up to date in place."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -42,25 +42,33 @@ def with_new_columns(table: Table) -> Transform:
 
 
 def upgraded(
-    there: StructType, published: StructType, *, uri: str, is_newer: bool = False
+    there: StructType,
+    published: StructType,
+    *,
+    uri: str,
+    is_newer: bool = False,
+    retired: Collection[str] = (),
 ) -> StructType | None:
     """Return the schema that the table at ``uri`` must get; None if it has it already.
 
-    A new version only adds columns that may be null, or lets nested values be null. A column that
-    somebody else added is left alone, where it may be null.
+    A new version adds columns that may be null, lets nested values be null, or has no use for a
+    column any more: that stays, may be null from then on, and is not read. A column that somebody
+    else added is left alone, where it may be null.
 
     Args:
         there: the schema of the table.
         published: the schema of the version that it must get.
         uri: where the table lies, for messages.
         is_newer: the table says that a later version of its schema was written.
+        retired: columns that only earlier versions have.
 
     Raises:
         UsageError: a later version, or one with columns of somebody else that may not be null, or
             without one of ours that may not.
     """
     of_others = [field for field in there if field.name not in published.fieldNames()]
-    unknown = sorted(field.name for field in of_others if is_newer or not field.nullable)
+    may_stay = {field.name for field in of_others if field.nullable or field.name in retired}
+    unknown = sorted(field.name for field in of_others if is_newer or field.name not in may_stay)
     if unknown:
         raise UsageError(
             f"{uri} has columns that this version does not have: {', '.join(unknown)}."
@@ -74,8 +82,10 @@ def upgraded(
             " Move it away and run `kafka-segments build --full`"
         )
     kept = [
-        field
-        if field in of_others or not _is_stricter(field, published[field.name])
+        _that_may_be_null(field)
+        if field in of_others
+        else field
+        if not _is_stricter(field, published[field.name])
         else _with_nested_nulls(field)
         for field in there
     ]
@@ -105,8 +115,8 @@ def bring_up_to_date(
     there, properties = _described(spark, uri, by_spark)
     if is_written:
         _renew_constraints(spark, uri, by_spark, table, properties)
-    is_newer = _is_newer(properties, table)
-    if upgraded(there, table.schema, uri=uri, is_newer=is_newer) is None:
+    is_newer, retired = _is_newer(properties, table), table.retired_columns()
+    if upgraded(there, table.schema, uri=uri, is_newer=is_newer, retired=retired) is None:
         return
     with creation_lock(root, table.name):
         found = read_metadata(uri)
@@ -116,7 +126,9 @@ def bring_up_to_date(
                 " Move it away and run `kafka-segments build --full`"
             )
         is_newer = _is_newer(found.properties, table)
-        after = upgraded(parsed(found.schema), table.schema, uri=uri, is_newer=is_newer)
+        after = upgraded(
+            parsed(found.schema), table.schema, uri=uri, is_newer=is_newer, retired=retired
+        )
         if after is not None:
             version = {SCHEMA_VERSION: str(table.version)}
             change_metadata(uri, found, schema=after.json(), properties=version)
@@ -169,6 +181,10 @@ def refuses_nested_nulls(kind: DataType) -> bool:
     change data feed.
     """
     return _nullable_inside(kind) != kind
+
+
+def _that_may_be_null(field: StructField) -> StructField:
+    return StructField(field.name, field.dataType, True, field.metadata)
 
 
 def made_schema(published: StructType) -> StructType:

@@ -67,12 +67,17 @@ class ChunkReader:
         self._count = 0
 
     def read(
-        self, read_into: ReadInto, *, size_bytes: int, written_bytes: int | None = None
+        self,
+        read_into: ReadInto,
+        *,
+        size_bytes: int,
+        written_bytes: int | None = None,
+        start: int = 0,
     ) -> Iterator[Chunk]:
         """Yield the batches that recovery would keep and the bounds let through.
 
         Zeros behind the last batch, as preallocation leaves them, are a normal end. Those behind
-        ``written_bytes`` are not read.
+        ``written_bytes`` are not read. ``start``: the byte at which the first batch begins.
 
         Raises:
             FileChangedError: the file ended before ``size_bytes``.
@@ -83,6 +88,7 @@ class ChunkReader:
             yield Chunk(self._batches[:, :0], end_reason=reason)
             return
         walk = self._new_walk(size_bytes)
+        walk.next_position = start
         self._count = 0
         try:
             yield from self._walk(read_into, walk)

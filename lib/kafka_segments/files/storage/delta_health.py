@@ -32,7 +32,7 @@ from kafka_segments.files.storage.uris import join_uri
 
 OF_BUILD = (*OF_SOURCES, "runs")
 """The tables that a build makes from its sources."""
-_RECORDS = "internal_records"
+_RECORDS, _FILES = "internal_records", "internal_files"
 _KEPT = "_broken_commits"
 _NO_CHANGE = '{"commitInfo":{}}'
 """A commit that does nothing."""
@@ -95,8 +95,8 @@ class Broken(NamedTuple):
         notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
         if self.file.endswith(NOTES):
             return f"Move {notes} away to take tables as they are, last runs may be missing"
-        if self.name == _RECORDS or self.name.startswith("metadata_"):
-            too = "" if self.name == _RECORDS else f" and {_RECORDS} beside it"
+        if self.name in (_RECORDS, _FILES) or self.name.startswith("metadata_"):
+            too = "" if self.name in (_RECORDS, _FILES) else f" and {_RECORDS} beside it"
             return (
                 f"Move {self.table}{too} away: `kafka-segments internals read` of the disks of its"
                 " clusters makes what they held anew"

@@ -49,6 +49,8 @@ _TABLES = (
     tables.INDEX_AUDITS,
     tables.DIVERGENCES,
     tables.OFFSET_RANGES,
+    tables.INTERNAL_RECORDS,
+    tables.INTERNAL_FILES,
     tables.VALIDATION_RESULTS,
     tables.QUARANTINED_SEGMENTS,
 )

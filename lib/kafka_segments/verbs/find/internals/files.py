@@ -12,9 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.frames.engines import computed_once, expect_files
+from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.map_rows import map_rows
-from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_in_driver, list_rest, sources_without_segments
 from kafka_segments.engine.sources.missing import MOST_VANISHED
@@ -83,8 +82,7 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
 def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> DataFrame:
     """Keep the files of internal topics, cached until ``caches`` closes.
 
-    Folders marked -delete, -stray and -future are left out: a broker does not serve them. Large
-    files have many records: if there are any, the session works on many rows from here on.
+    Folders marked -delete, -stray and -future are left out: a broker does not serve them.
 
     Needs: rows of a listing; ``origin``: which topics, and whose they are.
     Gives: ``FILE_COLUMNS``.
@@ -110,9 +108,7 @@ def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> Data
         .select(*LOG_KEYS, file_path().alias("folder"))
         .transform(_list_snapshots(segments.schema))
     )
-    files = computed_once(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
-    expect_files(files, Work.DECODE, by="size_bytes")
-    return files
+    return computed_once(segments.unionByName(snapshots).dropDuplicates(["path"]), caches)
 
 
 def parse_snapshot_name(name: str) -> int | None:

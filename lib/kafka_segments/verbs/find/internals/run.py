@@ -7,39 +7,45 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.engines import (
+    collected_if_few,
+    collected_if_so_few,
+    computed_once,
+    expect_files,
+)
+from kafka_segments.engine.frames.local_rows import local_rows, rows_in_driver
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
-from kafka_segments.engine.limits import Load
+from kafka_segments.engine.limits import Load, Work
 from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.missing import Lost, no_segments, refuse_lost
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.internal_files import FILE_KEYS, known_files, with_file_facts
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError, metadata_problems
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.files.storage.folder_lock import internals_lock
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.verbs.find.internals.decide.files import (
+    READ_STATES,
+    SAME,
+    changed_logs,
+    compared_with,
+    files_as_read,
+    files_now,
+    is_looked_at,
+    judged_by,
+    rows_that_stay,
+)
 from kafka_segments.verbs.find.internals.decide.rows import (
-    changed_files,
     count_lost_logs,
-    of_changed,
-    of_unchanged,
     partition_name,
     sum_by_log,
 )
 from kafka_segments.verbs.find.internals.files import InternalFiles, Origin, find_files
 from kafka_segments.verbs.find.internals.metadata.write import write_history
-from kafka_segments.verbs.find.internals.tasks import read_records
-
-_CHANGED = StructType(
-    [
-        *(field for field in INTERNAL_RECORDS.schema if field.name in LOG_KEYS),
-        StructField("files", ArrayType(StringType())),
-    ]
-)
+from kafka_segments.verbs.find.internals.tasks import bytes_left, look_at, read_records
 
 
 @dataclass(frozen=True)
@@ -70,17 +76,48 @@ class Reading(NamedTuple):
     problems: tuple[str, ...]
 
 
+class Changes(NamedTuple):
+    """What is to be done with the tables.
+
+    Attributes:
+        known: the columns of ``known_files``, of all files.
+        judged: the columns of ``judged_by``, of the files below the sources.
+        logs: rows of ``changed_logs``.
+    """
+
+    known: DataFrame
+    judged: DataFrame
+    logs: list[Row]
+
+    def files(self) -> DataFrame:
+        """Return the files that are read, and from where on."""
+        return self.judged.where(F.col("state").isin(*READ_STATES))
+
+    @property
+    def changed_files(self) -> int:
+        """How many files changed."""
+        names = ("replaced", "new", "placed", "grown")
+        return sum(len(log[name]) for log in self.logs for name in names)
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether no row of ``internal_records`` goes."""
+        return not any(
+            log["replaced"] or any(file["has_end"] for file in log["grown"]) for log in self.logs
+        )
+
+
 def run_internals(
     spark: SparkSession,
     options: InternalsOptions,
     caches: ExitStack,
     tell: TellLoad = tell_nobody,
 ) -> Reading:
-    """Read the files that changed; replace their rows, and the history of their clusters.
+    """Read what changed of the files; replace and add rows, and the history of their clusters.
 
-    ``internal_records`` is written last, because its rows say what is done. A run waits until
-    others have ended. ``tell`` is told how much is read: first of the metadata log, then of the
-    other topics.
+    The history is written first, ``internal_records`` next, and ``internal_files`` last, because
+    its rows say what is done (``known_files``). A run waits until others have ended. ``tell`` is
+    told how much is read: first of the metadata log, then of the other topics.
     """
     if options.is_dry:
         return _look(spark, options, caches)
@@ -91,58 +128,103 @@ def run_internals(
 def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
     """Read the files that changed, and return the sums that the tables would have."""
     tables, origin = Warehouse(spark, options.warehouse), options.origin
-    known = _below(tables, origin)
     found = find_files(spark, origin, caches)
-    changed = _changed(known, found, origin)
-    of_logs = local_rows(spark, changed, _CHANGED)
-    files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
-    rows = known.transform(of_unchanged(of_logs)).unionByName(read_records(files))
+    changes = _changes(tables, found, origin, caches)
+    rows = read_records(changes.files(), goes_on=True)
+    read = rows.transform(files_as_read(changes.judged, changes.known))
+    same = changes.judged.where(F.col("state") == SAME).select(*FILE_KEYS)
+    kept = changes.known.join(same, list(FILE_KEYS), how="left_semi").select(*read.columns)
+    sums = kept.unionByName(read).transform(sum_by_log)
     problems = tuple(map(no_segments, found.empty_sources))
-    return Reading(rows.transform(sum_by_log), len(changed), len(found.unseen), problems)
+    return Reading(sums, len(changes.logs), len(found.unseen), problems)
 
 
-def _changed(known: DataFrame, found: InternalFiles, origin: Origin) -> list[Row]:
-    """Return the rows of ``changed_files``.
+def _changes(tables: Warehouse, found: InternalFiles, origin: Origin, caches: ExitStack) -> Changes:
+    """Decide what changed, and note how much is to be read.
 
     Raises:
         VanishedError: below a source more logs are gone than the origin allows.
     """
-    seen = known.where(~lies_below(_folder(), found.unseen)) if found.unseen else known
-    changed = found.files.transform(changed_files(seen)).collect()
-    if any(log["files"] is None for log in changed):
+    known = known_files(tables, caches)
+    seen = known.where(_is_below(origin))
+    if found.unseen:
+        seen = seen.where(~lies_below(_folder(), found.unseen))
+    compared = computed_once(found.files.transform(compared_with(seen)), caches)
+    looks = computed_once(look_at(compared.where(is_looked_at())), caches)
+    judged = computed_once(compared.transform(judged_by(looks)), caches)
+    logs = changed_logs(judged).collect()
+    if any(not log["keeps_rows"] for log in logs):
         counted = seen.transform(count_lost_logs(found.files, _folder(), origin.sources)).collect()
         lost = (Lost(**row.asDict()) for row in counted)
         refuse_lost(lost, most_percent=origin.most_vanished, what="logs of internal topics")
-    return changed
+    changes = Changes(known, judged, logs)
+    expect_files(changes.files().withColumn("_left", bytes_left()), Work.DECODE, by="_left")
+    return changes
 
 
 def _read_changed(
     spark: SparkSession, options: InternalsOptions, caches: ExitStack, tell: TellLoad
 ) -> Reading:
     tables, origin = Warehouse(spark, options.warehouse), options.origin
-    tables.create(INTERNAL_RECORDS)
+    for table in (INTERNAL_RECORDS, INTERNAL_FILES):
+        tables.create(table)
+    if not tables.version(INTERNAL_RECORDS) and tables.version(INTERNAL_FILES):
+        nothing = local_rows(spark, [], INTERNAL_FILES.schema)  # the records were moved away
+        tables.replace(INTERNAL_FILES, nothing, where="true")
     found = find_files(spark, origin, caches)
-    changed = _changed(_below(tables, origin), found, origin)
+    changes = _changes(tables, found, origin, caches)
+    if not tables.version(INTERNAL_FILES):  # an earlier release read these
+        tables.append(INTERNAL_FILES, changes.known.where("size_bytes IS NOT NULL"))
     problems = list(map(no_segments, found.empty_sources))
-    if changed:
-        of_logs = local_rows(spark, changed, _CHANGED)
-        files = found.files.where("size_bytes > 0").transform(of_changed(of_logs))
-        of_metadata = files.where(F.col("topic") == METADATA_TOPIC)
-        metadata, known_tasks = _metadata_records(of_metadata, caches, tell)
-        clusters = sorted({row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC})
+    if changes.logs:
+        files, is_metadata = changes.files(), F.col("topic") == METADATA_TOPIC
+        metadata, known_tasks = _metadata_records(files.where(is_metadata), caches, tell)
+        clusters = sorted({log["cluster"] for log in changes.logs if _is_of_metadata(log)})
         if clusters:
-            kept = _known(tables).where(F.col("topic") == METADATA_TOPIC)
-            unchanged = kept.transform(of_unchanged(of_logs))
-            write_history(tables, metadata.unionByName(unchanged), clusters, caches)
+            _write_history(tables, changes, metadata, clusters, caches)
         others = read_records(
-            files.where(F.col("topic") != METADATA_TOPIC),
+            files.where(~is_metadata),
+            goes_on=True,
             tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
         )
-        rows = metadata.unionByName(others)
-        tables.fill_changed(INTERNAL_RECORDS, rows, where=condition_of(changed))
-    problems += _problems_below(tables, found, changed)
-    sums = _below(tables, origin).transform(sum_by_log)
-    return Reading(sums, len(changed), len(found.unseen), tuple(problems))
+        _write(tables, changes, metadata.unionByName(others))
+    problems += _problems_below(tables, found, changes.logs)
+    sums = tables.read(INTERNAL_FILES).where(_is_below(origin)).transform(sum_by_log)
+    return Reading(sums, len(changes.logs), len(found.unseen), tuple(problems))
+
+
+def _write_history(
+    tables: Warehouse,
+    changes: Changes,
+    metadata: DataFrame,
+    clusters: Sequence[str],
+    caches: ExitStack,
+) -> None:
+    """Write the history of clusters by all of their rows, as they are once they are written."""
+    records = metadata
+    if tables.version(INTERNAL_RECORDS):
+        kept = tables.read(INTERNAL_RECORDS).where(F.col("topic") == METADATA_TOPIC)
+        records = metadata.unionByName(kept.transform(rows_that_stay(changes.judged)))
+    now = files_now(changes.judged, changes.known)
+    write_history(tables, records.transform(with_file_facts(now)), clusters, caches)
+
+
+def _write(tables: Warehouse, changes: Changes, rows: DataFrame) -> None:
+    """Write the rows of files that were read, and then what was read of which file."""
+    rows, before = collected_if_few(rows), tables.version(INTERNAL_RECORDS) or 0
+    where = condition_of(changes.logs)
+    if where and changes.only_adds:
+        tables.fill(INTERNAL_RECORDS, rows, where=where, has_none=True)
+    elif where:
+        tables.fill_changed(INTERNAL_RECORDS, rows, where=where)
+    version = tables.version(INTERNAL_RECORDS) or 0
+    if rows_in_driver(rows) is None:
+        rows = tables.read(INTERNAL_RECORDS)
+    noted = version if version <= before + 1 else 0  # another run may have written rows
+    files = rows.transform(files_as_read(changes.judged, changes.known))
+    files = files.withColumn("records_version", F.lit(noted).cast("long"))
+    files = collected_if_so_few(files, changes.changed_files)
+    tables.fill_changed(INTERNAL_FILES, files, where=condition_of(changes.logs, of_files=True))
 
 
 def _problems_below(
@@ -170,42 +252,48 @@ def _metadata_records(files: DataFrame, caches: ExitStack, tell: TellLoad) -> tu
         counts[0] = tasks
         tell(load, tasks)
 
-    return computed_once(read_records(files, tell=note), caches), counts[0]
+    return computed_once(read_records(files, goes_on=True, tell=note), caches), counts[0]
 
 
-def condition_of(changed: Sequence[Row]) -> str:
-    """Return the SQL condition for rows of files that changed.
+def condition_of(logs: Sequence[Row], *, of_files: bool = False) -> str:
+    """Return the SQL condition for rows that are replaced or added, of ``internal_records``.
 
-    ``changed``: rows of ``changed_files``.
+    ``logs``: rows of ``changed_logs``. With ``of_files`` the condition is for ``internal_files``.
     """
-    partitions: dict[tuple[Any, ...], list[int]] = {}
-    for log in changed:
+    same: dict[tuple[Any, ...], list[int]] = {}
+    for log in logs:
         keys = tuple(log[key] for key in LOG_KEYS[:-1])
-        files = None if log["files"] is None else tuple(log["files"])
-        partitions.setdefault((*keys, files), []).append(log["partition"])
+        for files in _conditions(log, of_files=of_files):
+            same.setdefault((*keys, files), []).append(log["partition"])
     return " OR ".join(
         f"(cluster = {sql_text(cluster)} AND broker_id = {broker_id}"
         f" AND log_dir = {sql_text(log_dir)} AND topic = {sql_text(topic)}"
-        f" AND partition IN ({', '.join(map(str, sorted(numbers)))}){_and_in(files)})"
-        for (cluster, broker_id, log_dir, topic, files), numbers in partitions.items()
+        f" AND partition IN ({', '.join(map(str, sorted(numbers)))}){files})"
+        for (cluster, broker_id, log_dir, topic, files), numbers in same.items()
     )
 
 
-def _and_in(files: tuple[str, ...] | None) -> str:
-    return "" if files is None else f" AND file IN ({', '.join(map(sql_text, files))})"
+def _conditions(log: Row, *, of_files: bool) -> Iterator[str]:
+    """Yield the conditions for files of a log, each as it follows on others; "": for all."""
+    if not log["keeps_rows"]:
+        yield ""
+        return
+    names = [*log["replaced"], *log["new"]]
+    if of_files:
+        names += [*log["placed"], *(file["file"] for file in log["grown"])]
+    if names:
+        yield f" AND file IN ({', '.join(map(sql_text, sorted(names)))})"
+    for file in () if of_files else log["grown"]:
+        yield f" AND file = {sql_text(file['file'])} AND row >= {file['start_row']}"
 
 
-def _below(tables: Warehouse, origin: Origin) -> DataFrame:
-    """Return the rows that the tables have now of the logs below the sources."""
-    of_topics = F.col("topic").isin(*origin.topics)
-    return _known(tables).where(of_topics & lies_below(_folder(), origin.sources))
+def _is_of_metadata(log: Row) -> bool:
+    return bool(log["topic"] == METADATA_TOPIC)
 
 
-def _known(tables: Warehouse) -> DataFrame:
-    """Return the rows that the tables have now; Spark is not asked where none was ever written."""
-    if not tables.version(INTERNAL_RECORDS):
-        return local_rows(tables.spark, [], INTERNAL_RECORDS.schema)
-    return tables.read(INTERNAL_RECORDS)
+def _is_below(origin: Origin) -> Column:
+    """Tell whether a file is of a log below the sources, and of a topic that is read."""
+    return F.col("topic").isin(*origin.topics) & lies_below(_folder(), origin.sources)
 
 
 def _folder() -> Column:

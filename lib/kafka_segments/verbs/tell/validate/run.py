@@ -198,6 +198,7 @@ def _measured(root: Warehouse, now_ms: int) -> dict[str, DataFrame]:
         tables.DIVERGENCES: lambda rows: rows,
         tables.OFFSET_RANGES: lambda rows: rows,
         tables.INTERNAL_RECORDS: measure_internal_records,
+        tables.INTERNAL_FILES: lambda rows: rows,
         **{table: measure_history(table.keys) for table in tables.METADATA_TABLES},
         tables.METADATA_PROBLEMS: lambda rows: rows,
         tables.REMOTE_SEGMENTS: lambda rows: rows,

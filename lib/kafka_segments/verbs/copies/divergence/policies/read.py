@@ -8,13 +8,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.frames.engines import computed_once, expect_files
 from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.limits import Work
 from kafka_segments.engine.tables.catalog import (
     METADATA_CONFIGS,
     METADATA_PARTITIONS,
     METADATA_TOPICS,
 )
+from kafka_segments.engine.tables.internal_files import with_file_facts
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.replicas_at_hand import named_last
 from kafka_segments.files.folders import kinds
@@ -74,9 +76,9 @@ def read_history(files: DataFrame, caches: ExitStack) -> MetadataHistory:
     clusters = sorted(row["cluster"] for row in files.select("cluster").distinct().collect())
     if not clusters:
         return NO_HISTORY
-    rows, problems = fold_best_replicas(
-        computed_once(read_records(files), caches), clusters, caches
-    )
+    expect_files(files, Work.DECODE, by="size_bytes")
+    records = computed_once(read_records(files), caches).transform(with_file_facts(files))
+    rows, problems = fold_best_replicas(records, clusters, caches)
     return MetadataHistory(rows, clusters, problems)
 
 

@@ -1,4 +1,4 @@
-"""Decisions over rows of internal topics: what changed on disk, sums by log, state."""
+"""Decisions over rows of internal topics: damage, sums by log, state."""
 
 from collections.abc import Sequence
 
@@ -6,53 +6,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import lies_below
-from kafka_segments.engine.tables.findings import is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.verbs.find.internals.metadata.image import ENTRIES, TOPIC
 
-_FILE = ("file", "base_offset", "size_bytes", "mtime_ns", "is_active")
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
-
-
-def changed_files(known: DataFrame) -> Transform:
-    """Return which files on disk have changed since the table got their rows.
-
-    A file is the same if its base offset, size and modification time are, and if it still is, or is
-    not, the last segment of its log. Files that have changed are read as a whole, and their rows
-    are replaced: the segment that a broker writes to, what the cleaner rewrote, what was truncated.
-    The rows of files that are gone are removed.
-
-    Needs: rows of files; ``known``: rows of ``internal_records`` of the logs that count.
-    Gives: the log's keys, files (array of those that changed; null: all files, there or gone).
-    """
-    before = known.select(*LOG_KEYS, *_FILE).distinct()
-    before = before.groupBy(*LOG_KEYS, "file").agg(F.collect_list(_told()).alias("_before"))
-
-    def transform(files: DataFrame) -> DataFrame:
-        now = files.where("size_bytes > 0").select(
-            *LOG_KEYS, "file", F.array(_told()).alias("_now")
-        )
-        both = now.join(before, [*LOG_KEYS, "file"], how="full")
-        is_same = F.col("_now").eqNullSafe(F.col("_before"))
-        return (
-            both.groupBy(*LOG_KEYS)
-            .agg(
-                F.sort_array(F.collect_list(F.when(~is_same, F.col("file")))).alias("_changed"),
-                F.bool_or(is_same).alias("_some_same"),
-            )
-            .where(F.size("_changed") > 0)
-            .select(*LOG_KEYS, F.when(F.col("_some_same"), F.col("_changed")).alias("files"))
-        )
-
-    return transform
 
 
 def count_lost_logs(files: DataFrame, folder: Column, sources: Sequence[str]) -> Transform:
     """Count below each source the logs that are known, and those of which no file was found.
 
-    Needs: rows of ``internal_records``; ``files``: rows of files; ``folder``: where a log lies.
+    Needs: rows of ``internal_files``; ``files``: rows of files; ``folder``: where a log lies.
     Gives: the columns of ``sources.missing.Lost``.
     """
     place = list(LOG_KEYS[2:])
@@ -69,55 +33,24 @@ def count_lost_logs(files: DataFrame, folder: Column, sources: Sequence[str]) ->
     return transform
 
 
-def _told() -> Column:
-    return F.struct(*_FILE[1:])
-
-
-def of_changed(changed: DataFrame) -> Transform:
-    """Keep the rows of files that changed; ``changed``: few rows of ``changed_files``."""
-    return _split_by(changed, F.col("_is_changed"))
-
-
-def of_unchanged(changed: DataFrame) -> Transform:
-    """Keep the rows of files that are as they were; ``changed``: few rows of ``changed_files``."""
-    return _split_by(changed, ~F.col("_is_changed"))
-
-
-def _split_by(changed: DataFrame, condition: Column) -> Transform:
-    logs = changed.select(*LOG_KEYS, F.col("files").alias("_files"), F.lit(True).alias("_of_log"))
-    is_of_files = F.coalesce(F.array_contains("_files", F.col("file")), F.lit(True))
-    is_changed = F.coalesce(F.col("_of_log") & is_of_files, F.lit(False))
-
-    def transform(rows: DataFrame) -> DataFrame:
-        joined = rows.join(F.broadcast(logs), list(LOG_KEYS), how="left")
-        marked = joined.withColumn("_is_changed", is_changed)
-        return marked.where(condition).select(*rows.columns)
-
-    return transform
-
-
-def sum_by_log(records: DataFrame) -> DataFrame:
+def sum_by_log(files: DataFrame) -> DataFrame:
     """Sum up what was read of each log.
 
-    Needs: rows of ``internal_records``.
+    Needs: rows of ``internal_files``.
     Gives: the log's keys, records, tombstones, unknown (of kinds that are not known), unreadable
         (rows with a problem), findings (of these, all but batches that are being written),
         snapshots (files), from_offset, to_offset, from_ms, to_ms (of the segments' records).
     """
-    has_record = F.col("kind").isNotNull() & ~F.col("is_snapshot")
-    offset = F.when(has_record, F.col("offset"))
-    timestamp = F.when(has_record & (F.col("timestamp_ms") >= 0), F.col("timestamp_ms"))
-    return records.groupBy(*LOG_KEYS).agg(
-        F.count_if(has_record).alias("records"),
-        F.count_if(has_record & F.col("is_tombstone")).alias("tombstones"),
-        F.count_if(F.col("kind") == UNKNOWN).alias("unknown"),
-        F.count("problem").alias("unreadable"),
-        F.count_if(is_unreadable()).alias("findings"),
-        F.count_distinct(F.when(F.col("is_snapshot"), F.col("file"))).alias("snapshots"),
-        F.min(offset).alias("from_offset"),
-        F.max(offset).alias("to_offset"),
-        F.min(timestamp).alias("from_ms"),
-        F.max(timestamp).alias("to_ms"),
+    counts = ("records", "tombstones", "unknown", "unreadable")
+    being_written = F.count_if(F.col("is_active") & F.col("is_torn"))
+    return files.groupBy(*LOG_KEYS).agg(
+        *(F.sum(name).alias(name) for name in counts),
+        (F.sum("unreadable") - being_written).alias("findings"),
+        F.count_if("is_snapshot").alias("snapshots"),
+        F.min("from_offset").alias("from_offset"),
+        F.max("to_offset").alias("to_offset"),
+        F.min("from_ms").alias("from_ms"),
+        F.max("to_ms").alias("to_ms"),
     )
 
 

@@ -15,6 +15,7 @@ from kafka_segments.engine.tables.group_offsets import (
     unread_partitions,
 )
 from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
+from kafka_segments.engine.tables.internal_files import file_facts, with_file_facts
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
@@ -60,8 +61,9 @@ def run_groups(spark: SparkSession, options: GroupsOptions, caches: ExitStack) -
             what = f"records of {OFFSETS_TOPIC} of {whose.removesuffix('_id')}"
             require_values(options.warehouse, what, (value,), asked.select(whose))
             asked = asked.where(F.col(whose) == value)
-    rows = asked.transform(decide_groups(options.rules))
-    logs = _logs_read(tables, asked, options.cluster, caches)
+    records = asked.transform(with_file_facts(file_facts(tables)))
+    rows = records.transform(decide_groups(options.rules))
+    logs = _logs_read(tables, records, options.cluster, caches)
     if options.broker_id is None:
         tell_not_known(
             unread_partitions(

@@ -45,7 +45,8 @@ def write_history(
 ) -> None:
     """Fold the metadata logs of some clusters, and replace their rows of the metadata tables.
 
-    ``records``: the rows of ``internal_records`` of all metadata logs. What the history lacks goes
+    ``records``: the rows of ``internal_records`` of all metadata logs, with what is known of their
+    files. What the history lacks goes
     into table ``metadata_problems``. Tables that have these rows already are not written.
     """
     of_clusters = records.where(F.col("cluster").isin(*clusters))
@@ -83,7 +84,7 @@ def fold_best_replicas(
 ) -> tuple[DataFrame | None, list[MetadataProblem]]:
     """Fold the best replica of each cluster's metadata log (``choose_start``).
 
-    ``records``: rows of ``internal_records``, of these clusters alone. Return the columns of
+    ``records``: as of ``write_history``, of these clusters alone. Return the columns of
     ``fold_history``, cached until ``caches`` closes, or None if no replica gives any; and what the
     history lacks.
     """

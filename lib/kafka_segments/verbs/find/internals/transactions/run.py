@@ -20,6 +20,7 @@ from kafka_segments.engine.tables.cluster_names import lines_of_clusters
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.first_look_only import refuse_first_looks
+from kafka_segments.engine.tables.internal_files import known_files, with_file_facts
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.known_replicas import (
     known_replicas,
@@ -137,7 +138,9 @@ def _judged(
     replicas = logs.join(cleaned, list(LOG_KEYS), how="left")
     files = (*SEGMENT_KEYS, "size_bytes", "last_modified_ms", "vanished_at")
     segments = warehouse.read(SEGMENTS, files).where("vanished_at IS NULL")
-    of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC)
+    of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC).transform(
+        with_file_facts(known_files(warehouse, caches))
+    )
     read = replicas.transform(sum_up_replicas(segments, of_state))
     named = named_partitions(warehouse)
     if named is None:

@@ -252,6 +252,7 @@ SUITES = (
         tables.INTERNAL_RECORDS.keys,
         (Check("internal_records_readable", "has_problem", _WARNING, "a record was decoded"),),
     ),
+    Suite("internal_files", tables.INTERNAL_FILES.keys),
     *(Suite(table.name, table.keys, _HISTORY_CHECKS) for table in tables.METADATA_TABLES),
     Suite("metadata_problems", tables.METADATA_PROBLEMS.keys),
     Suite("remote_segments", tables.REMOTE_SEGMENTS.keys),

@@ -29,7 +29,7 @@ _STATE = {"group_type": "string", "group_state": "string", "members": "long"}
 def decide_groups(rules: GroupRecordRules) -> Transform:
     """Decide for each partition of ``__consumer_offsets`` if it loads, and sum up what is in it.
 
-    Needs: rows of ``internal_records``.
+    Needs: rows of ``internal_records`` with what is known of their files (``with_file_facts``).
     Gives: the log's keys, group_id (null: the row is of the whole partition), group_type (null:
         there is no such group, though records are left), group_state, members; load (the worst of
         its records), refused_records (which the release does not read), first_refused_offset,

@@ -21,7 +21,7 @@ def with_sizes(records: DataFrame) -> DataFrame:
     An empty batch, which the cleaner may leave, has no row: its bytes are added to the batch before
     it.
 
-    Needs: rows of ``internal_records``.
+    Needs: rows of ``internal_records`` with size_bytes (``with_file_facts``).
     Gives: the same, and record_bytes (double).
     """
     in_file = Window.partitionBy(*_FILE).orderBy("batch_position")

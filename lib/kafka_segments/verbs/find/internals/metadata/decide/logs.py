@@ -14,7 +14,7 @@ from kafka_segments.kafka.wire.names import METADATA_TOPIC
 def sum_metadata_logs(records: DataFrame) -> DataFrame:
     """Return for each log of ``__cluster_metadata`` what a history can be made from.
 
-    Needs: rows of ``internal_records``.
+    Needs: rows of ``internal_records`` with what is known of their files (``with_file_facts``).
     Gives: the log's keys, first_offset (of the records up to the log's end without a gap; null:
         it has none), last_offset, leader_epoch (the last), log_epoch (the last of the log itself),
         unclear_from and unclear_to (offsets of the first and the last of these records that is of

@@ -35,7 +35,7 @@ def sum_up_replicas(segments: DataFrame, records: DataFrame) -> Transform:
 
     Needs: replicas as ``choose_replica`` gives them, with high_watermark and cleaner_offset;
         ``segments``: rows of ``segments`` of files that are there, of all topics; ``records``: rows
-        of ``internal_records`` of the coordinator's log.
+        of ``internal_records`` of the coordinator's log, with size_bytes (``with_file_facts``).
     Gives: cluster, partition, unread (why it was not read soundly; null: it was), seen_ms.
     """
     disks = segments.groupBy(*LOG_KEYS[:3]).agg(F.max("last_modified_ms").alias("_disk_ms"))
