@@ -124,6 +124,25 @@ def test_a_table_of_a_later_version_is_refused_and_so_is_a_column_of_others_with
     assert after == StructType([later, *LOG_DIRS, published["problem"]])
 
 
+def test_a_column_that_a_version_has_no_use_for_stays_and_may_be_null() -> None:
+    table = tables.INTERNAL_RECORDS
+    before = schema("internal_records.v1")
+    retired = table.retired_columns()
+    assert retired == {"is_active", "size_bytes", "mtime_ns"}
+
+    after = upgrades.upgraded(before, table.schema, uri="/w", retired=retired)
+
+    assert after is not None
+    assert after.fieldNames() == before.fieldNames()
+    assert {field.name for field in after if field != before[field.name]} == {
+        "is_active",
+        "size_bytes",
+    }
+    assert all(after[name].nullable for name in retired)
+    assert upgrades.upgraded(after, table.schema, uri="/w", retired=retired) is None
+    assert tables.LOG_DIRS.retired_columns() == set()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_column_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
