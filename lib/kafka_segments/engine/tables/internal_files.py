@@ -7,47 +7,19 @@ records: then the rows of each file are counted, and nothing is said of a file w
 
 from contextlib import ExitStack
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.file_sums import FILE_KEYS, sums_of_file
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.messages.records import UNKNOWN
 
-FILE_KEYS = (*LOG_KEYS, "file")
-# What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
-TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
 _IN_EACH_ROW = ("is_active", "size_bytes", "mtime_ns")
 """Columns that earlier releases kept in each row of ``internal_records``."""
 _NOT_NOTED = ("read_bytes", "read_rows", "crc32c")
-
-
-def is_torn() -> Column:
-    """Tell whether a row of ``internal_records`` is a last batch that is not there to its end."""
-    return F.col("offset").isNull() & F.coalesce(F.col("problem").rlike(TORN), F.lit(False))
-
-
-def sums_of_file() -> dict[str, Column]:
-    """Return what is counted of the rows of a file, by the names of ``internal_files``."""
-    has_record = F.col("kind").isNotNull() & ~F.col("is_snapshot")
-    offset = F.when(has_record, F.col("offset"))
-    timestamp = F.when(has_record & (F.col("timestamp_ms") >= 0), F.col("timestamp_ms"))
-    return {
-        "rows": F.count("*"),
-        "records": F.count_if(has_record),
-        "tombstones": F.count_if(has_record & F.col("is_tombstone")),
-        "unknown": F.count_if(F.col("kind") == UNKNOWN),
-        "unreadable": F.count("problem"),
-        "is_torn": F.coalesce(F.bool_or(is_torn()), F.lit(False)),
-        "from_offset": F.min(offset),
-        "to_offset": F.max(offset),
-        "from_ms": F.min(timestamp),
-        "to_ms": F.max(timestamp),
-    }
 
 
 def known_files(tables: Warehouse, caches: ExitStack | None = None) -> DataFrame:
@@ -87,16 +59,6 @@ def file_facts(tables: Warehouse, caches: ExitStack | None = None) -> DataFrame:
             " internals --source` of the same log directories once more"
         )
     return files
-
-
-def with_file_facts(files: DataFrame) -> Transform:
-    """Add what is known of the file of each row: is_active, size_bytes.
-
-    Needs: rows of ``internal_records``; ``files``: the columns of a file's key, is_active,
-        size_bytes.
-    """
-    facts = files.select(*FILE_KEYS, "is_active", "size_bytes")
-    return lambda records: records.join(facts, list(FILE_KEYS), how="left")
 
 
 def _by_rows(tables: Warehouse) -> DataFrame:

@@ -21,7 +21,8 @@ from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.missing import Lost, no_segments, refuse_lost
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.internal_files import FILE_KEYS, known_files, with_file_facts
+from kafka_segments.engine.tables.file_sums import FILE_KEYS, with_file_facts
+from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError, metadata_problems
 from kafka_segments.engine.tables.statements import sql_text

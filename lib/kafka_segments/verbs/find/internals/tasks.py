@@ -14,7 +14,7 @@ from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.limits import MOST_DIGESTED_IN_DRIVER
 from kafka_segments.engine.rows.read_options import parse_options
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
-from kafka_segments.engine.tables.internal_files import FILE_KEYS
+from kafka_segments.engine.tables.file_sums import FILE_KEYS
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.storage.files import place

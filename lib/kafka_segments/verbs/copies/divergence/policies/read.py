@@ -16,7 +16,7 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_PARTITIONS,
     METADATA_TOPICS,
 )
-from kafka_segments.engine.tables.internal_files import with_file_facts
+from kafka_segments.engine.tables.file_sums import with_file_facts
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.replicas_at_hand import named_last
 from kafka_segments.files.folders import kinds

@@ -9,13 +9,14 @@ from pyspark.sql import functions as F
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.file_sums import with_file_facts
 from kafka_segments.engine.tables.group_offsets import (
     groups_not_known,
     offsets_read,
     unread_partitions,
 )
+from kafka_segments.engine.tables.internal_files import file_facts
 from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
-from kafka_segments.engine.tables.internal_files import file_facts, with_file_facts
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules

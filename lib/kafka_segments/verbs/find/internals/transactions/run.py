@@ -18,9 +18,10 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.cluster_names import lines_of_clusters
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.file_sums import with_file_facts
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.first_look_only import refuse_first_looks
-from kafka_segments.engine.tables.internal_files import known_files, with_file_facts
+from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.known_replicas import (
     known_replicas,
