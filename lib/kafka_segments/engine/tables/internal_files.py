@@ -5,12 +5,9 @@ of it has theirs. Where that is another by now, a run ended in between, or someb
 records: then the rows of each file are counted, and nothing is said of a file with another number.
 """
 
-from contextlib import ExitStack
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
@@ -22,12 +19,11 @@ _IN_EACH_ROW = ("is_active", "size_bytes", "mtime_ns")
 _NOT_NOTED = ("read_bytes", "read_rows", "crc32c")
 
 
-def known_files(tables: Warehouse, caches: ExitStack | None = None) -> DataFrame:
+def known_files(tables: Warehouse) -> DataFrame:
     """Return what is known of the files that ``internal_records`` has rows of.
 
     ``size_bytes`` is null where nothing is but how many rows there are. Tables of an earlier
-    release say it in each row. The files are cached until ``caches`` closes; None: until the
-    session ends.
+    release say it in each row.
 
     Gives: the columns of ``internal_files``.
     """
@@ -35,15 +31,13 @@ def known_files(tables: Warehouse, caches: ExitStack | None = None) -> DataFrame
     if not version:  # no row was ever written
         return local_rows(tables.spark, [], INTERNAL_FILES.schema)
     if not tables.version(INTERNAL_FILES):
-        return computed_once(_by_rows(tables), caches)
+        return _by_rows(tables)
     files = tables.read(INTERNAL_FILES)
     noted = files.agg(F.max("records_version")).collect()[0][0]
-    if noted == version:
-        return computed_once(files, caches)
-    return computed_once(_counted(files, tables.read(INTERNAL_RECORDS)), caches)
+    return files if noted == version else _counted(files, tables.read(INTERNAL_RECORDS))
 
 
-def file_facts(tables: Warehouse, caches: ExitStack | None = None) -> DataFrame:
+def file_facts(tables: Warehouse) -> DataFrame:
     """Return what is known of the files that ``internal_records`` has rows of, of all of them.
 
     Gives: the columns of ``internal_files``.
@@ -51,7 +45,7 @@ def file_facts(tables: Warehouse, caches: ExitStack | None = None) -> DataFrame:
     Raises:
         UsageError: of some it is not known, as the last run ended before it said so.
     """
-    files = known_files(tables, caches)
+    files = known_files(tables)
     if not files.where("rows > 0 AND size_bytes IS NULL").isEmpty():
         raise UsageError(
             f"{tables.root} has records of internal topics of which internal_files does not say how"

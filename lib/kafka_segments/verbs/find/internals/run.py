@@ -100,6 +100,16 @@ class Changes(NamedTuple):
         names = ("replaced", "new", "placed", "grown")
         return sum(len(log[name]) for log in self.logs for name in names)
 
+    def sums(self, read: DataFrame | None, origin: Origin) -> DataFrame:
+        """Return the sums of the logs below the sources, once the tables are written.
+
+        ``read``: rows of ``files_as_read``; None: nothing changed.
+        """
+        changed = self.judged.where(F.col("state") != SAME).select(*FILE_KEYS)
+        below = self.known.where(_is_below(origin))
+        files = below.join(changed, list(FILE_KEYS), how="left_anti").drop("records_version")
+        return (files if read is None else files.unionByName(read)).transform(sum_by_log)
+
     @property
     def only_adds(self) -> bool:
         """Whether no row of ``internal_records`` goes."""
@@ -133,9 +143,7 @@ def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> 
     changes = _changes(tables, found, origin, caches)
     rows = read_records(changes.files(), goes_on=True)
     read = rows.transform(files_as_read(changes.judged, changes.known))
-    same = changes.judged.where(F.col("state") == SAME).select(*FILE_KEYS)
-    kept = changes.known.join(same, list(FILE_KEYS), how="left_semi").select(*read.columns)
-    sums = kept.unionByName(read).transform(sum_by_log)
+    sums = changes.sums(read, origin)
     problems = tuple(map(no_segments, found.empty_sources))
     return Reading(sums, len(changes.logs), len(found.unseen), problems)
 
@@ -146,7 +154,8 @@ def _changes(tables: Warehouse, found: InternalFiles, origin: Origin, caches: Ex
     Raises:
         VanishedError: below a source more logs are gone than the origin allows.
     """
-    known = known_files(tables, caches)
+    # Not the table as it is read: what is persisted of that, later reads of it would get.
+    known = computed_once(known_files(tables).select(*INTERNAL_FILES.schema.fieldNames()), caches)
     seen = known.where(_is_below(origin))
     if found.unseen:
         seen = seen.where(~lies_below(_folder(), found.unseen))
@@ -177,6 +186,7 @@ def _read_changed(
     if not tables.version(INTERNAL_FILES):  # an earlier release read these
         tables.append(INTERNAL_FILES, changes.known.where("size_bytes IS NOT NULL"))
     problems = list(map(no_segments, found.empty_sources))
+    read = None
     if changes.logs:
         files, is_metadata = changes.files(), F.col("topic") == METADATA_TOPIC
         metadata, known_tasks = _metadata_records(files.where(is_metadata), caches, tell)
@@ -188,10 +198,11 @@ def _read_changed(
             goes_on=True,
             tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
         )
-        _write(tables, changes, metadata.unionByName(others))
+        read = _write(tables, changes, metadata.unionByName(others))
     problems += _problems_below(tables, found, changes.logs)
-    sums = tables.read(INTERNAL_FILES).where(_is_below(origin)).transform(sum_by_log)
-    return Reading(sums, len(changes.logs), len(found.unseen), tuple(problems))
+    return Reading(
+        changes.sums(read, origin), len(changes.logs), len(found.unseen), tuple(problems)
+    )
 
 
 def _write_history(
@@ -210,8 +221,11 @@ def _write_history(
     write_history(tables, records.transform(with_file_facts(now)), clusters, caches)
 
 
-def _write(tables: Warehouse, changes: Changes, rows: DataFrame) -> None:
-    """Write the rows of files that were read, and then what was read of which file."""
+def _write(tables: Warehouse, changes: Changes, rows: DataFrame) -> DataFrame:
+    """Write the rows of files that were read, and then what was read of which file.
+
+    Return that: rows of ``files_as_read``.
+    """
     rows, before = collected_if_few(rows), tables.version(INTERNAL_RECORDS) or 0
     where = condition_of(changes.logs)
     if where and changes.only_adds:
@@ -225,7 +239,9 @@ def _write(tables: Warehouse, changes: Changes, rows: DataFrame) -> None:
     files = rows.transform(files_as_read(changes.judged, changes.known))
     files = files.withColumn("records_version", F.lit(noted).cast("long"))
     files = collected_if_so_few(files, changes.changed_files)
-    tables.fill_changed(INTERNAL_FILES, files, where=condition_of(changes.logs, of_files=True))
+    where = condition_of(changes.logs, of_files=True)
+    tables.fill_changed(INTERNAL_FILES, files, where=where)
+    return files.drop("records_version")
 
 
 def _problems_below(

@@ -140,7 +140,7 @@ def _judged(
     files = (*SEGMENT_KEYS, "size_bytes", "last_modified_ms", "vanished_at")
     segments = warehouse.read(SEGMENTS, files).where("vanished_at IS NULL")
     of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC).transform(
-        with_file_facts(known_files(warehouse, caches))
+        with_file_facts(known_files(warehouse))
     )
     read = replicas.transform(sum_up_replicas(segments, of_state))
     named = named_partitions(warehouse)
