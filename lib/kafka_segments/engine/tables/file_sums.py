@@ -3,17 +3,11 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.findings import is_torn
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.messages.records import UNKNOWN
 
 FILE_KEYS = (*LOG_KEYS, "file")
-# What ``describe_end`` of ``wire.ends`` says of an incomplete batch at the end of a file.
-TORN = "bytes left, too few for a batch|bytes, [0-9]+ are left in the file"
-
-
-def is_torn() -> Column:
-    """Tell whether a row of ``internal_records`` is a last batch that is not there to its end."""
-    return F.col("offset").isNull() & F.coalesce(F.col("problem").rlike(TORN), F.lit(False))
 
 
 def sums_of_file() -> dict[str, Column]:

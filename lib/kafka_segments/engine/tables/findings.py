@@ -22,10 +22,17 @@ def is_finding() -> Column:
     return F.col("damage").isNotNull() & (kind != DamageKind.PREALLOCATED_TAIL) & ~is_torn
 
 
+def is_torn() -> Column:
+    """Tell whether a row of ``internal_records`` is a last batch that is not there to its end."""
+    return F.col("offset").isNull() & F.coalesce(F.col("problem").rlike(TORN), F.lit(False))
+
+
 def is_unreadable() -> Column:
     """Tell whether a row of ``internal_records`` is damage that someone must look at.
 
     An incomplete batch is no damage in the last segment: a broker was writing it.
+
+    Needs: rows of ``internal_records`` with is_active (``with_file_facts``).
     """
-    is_torn = F.col("is_active") & F.col("offset").isNull() & F.col("problem").rlike(TORN)
-    return F.col("problem").isNotNull() & ~is_torn
+    is_active = F.coalesce("is_active", F.lit(False))
+    return F.col("problem").isNotNull() & ~(is_active & is_torn())

@@ -105,7 +105,7 @@ def with_lost(lost: DataFrame | None) -> Transform:
 def with_unread(records: DataFrame) -> DataFrame:
     """Add ``unread``, as ``lost`` of ``lost_records``, by what could not be read of a log.
 
-    Needs: rows of ``internal_records``, all of a log.
+    Needs: rows of ``internal_records``, all of a log, with is_active (``with_file_facts``).
     Gives: the same, unread (null: all could be read).
     """
     of_log = Window.partitionBy(*LOG_KEYS)
@@ -119,7 +119,7 @@ def with_unread(records: DataFrame) -> DataFrame:
 def with_lost_of(records: DataFrame) -> Transform:
     """Add to ``lost`` of logs what could not be read of their records.
 
-    Needs: the key of a log, lost; ``records``: rows of ``internal_records``.
+    Needs: the key of a log, lost; ``records``: rows of ``internal_records`` with is_active.
     """
     of_logs = records.transform(with_unread).groupBy(*LOG_KEYS)
     unread = of_logs.agg(F.max("unread").alias("_unread"))

@@ -9,7 +9,9 @@ from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.file_sums import with_file_facts
 from kafka_segments.engine.tables.group_offsets import offsets_read, unread_partitions
+from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import known_replicas
 from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
@@ -40,6 +42,7 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
     choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
     records = warehouse.read(INTERNAL_RECORDS)
+    records = records.transform(with_file_facts(known_files(warehouse)))
     of_shares = records.where(F.col("topic") == SHARES_TOPIC)
     if of_shares.isEmpty():
         raise UsageError(

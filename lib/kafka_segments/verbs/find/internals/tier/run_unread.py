@@ -7,7 +7,9 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.file_sums import with_file_facts
 from kafka_segments.engine.tables.group_offsets import unread_partitions
+from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
 from kafka_segments.engine.tables.lost_records import as_read, with_lost, with_lost_of
@@ -33,6 +35,7 @@ def unread_records(
     """
     if tables.version(catalog.METADATA_PARTITIONS) is None:
         return []
+    records = records.transform(with_file_facts(known_files(tables)))
     read = records.select("cluster", "partition").distinct().withColumn("_is_read", F.lit(True))
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         logs = records.select(*LOG_KEYS).distinct().transform(with_lost(None))
