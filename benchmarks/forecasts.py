@@ -30,7 +30,7 @@ from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirFo
 from kafka_segments.verbs.change.recovery.forecast.report import said_of  # noqa: E402
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast  # noqa: E402
 from support.kafka.kafka_clients import producer  # noqa: E402
-from support.kafka.killed_broker import KilledBroker, start_copy  # noqa: E402
+from support.kafka.killed_broker import KilledBroker, copy_logs, start_copy  # noqa: E402
 
 _HOUR_MS = 3_600_000
 _TRANSACTIONS = 20
@@ -38,10 +38,20 @@ _LOADED = re.compile(r"Loaded \d+ logs in (\d+)ms")
 _RECOVERY_THREADS = "log-recovery"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LONGEST_START_SECONDS = 300
+_CLEANED = {
+    "log_cleanup_policy": "compact",
+    "log_cleaner_enable": "true",
+    "log_cleaner_min_cleanable_ratio": 0.01,
+    "log_cleaner_backoff_ms": 100,
+}
 
 
 class Load(NamedTuple):
-    """What is written; sizes in bytes. ``transactional`` is a share, ``idle`` counts empty logs."""
+    """What is written; sizes in bytes. ``transactional`` is a share, ``idle`` counts empty logs.
+
+    ``keys``: of each partition, where the cleaner is at work on all logs; 0: no log is cleaned.
+    ``log_dirs`` counts log directories, ``codec`` is a producer's compression.type.
+    """
 
     partitions: int
     segment: int
@@ -50,6 +60,9 @@ class Load(NamedTuple):
     transactional: float
     idle: int
     record: int
+    codec: str
+    keys: int
+    log_dirs: int
 
 
 class Timed(NamedTuple):
@@ -77,19 +90,22 @@ def main() -> None:
         if not (disk / "written").exists():
             kill_under(draw(seed), disk, seed)
         for threads in () if given.load_only else given.threads:
-            row, timed = measure(disk / "logs", given.folder / "copy", threads)
+            rows, timed = measure(disk / "logs", given.folder / "copy", threads)
             told = (
-                f"{row.recovered_segments} segments, {row.recovered_bytes / 1e9:.2f} GB,"
-                f" {row.recovered_batches} batches, {row.logs} logs"
+                f"{sum(row.recovered_segments for row in rows)} segments,"
+                f" {sum(row.recovered_bytes for row in rows) / 1e9:.2f} GB,"
+                f" {sum(row.recovered_batches for row in rows)} batches,"
+                f" {sum(row.logs for row in rows)} logs in {len(rows)} directories"
             )
+            seconds = max(row.seconds for row in rows)
             print(
                 f"seed {seed}: {told}; {threads} threads: {timed.seconds:.2f} s, forecast"
-                f" {row.seconds:.2f} s, {row.seconds / timed.seconds:.2f} of it; others had"
+                f" {seconds:.2f} s, {seconds / timed.seconds:.2f} of it; others had"
                 f" {timed.others:.1f} cores, a thread waited {timed.waited:.2f} s for one:"
-                f" {row.seconds / (timed.seconds - timed.waited):.2f} of the rest",
+                f" {seconds / (timed.seconds - timed.waited):.2f} of the rest",
                 flush=True,
             )
-            off.append(abs(row.seconds / timed.seconds - 1))
+            off.append(abs(seconds / timed.seconds - 1))
     if off:
         print(f"{len(off)} starts; the worst forecast is off by {max(off):.0%}")
 
@@ -107,6 +123,9 @@ def draw(seed: int) -> Load:
         transactional=chance.choice([0.0, 0.3, 0.6]),
         idle=chance.choice([0, 10, 50]),
         record=chance.choice([1000, 1000, 1900]),
+        codec=chance.choice(["none", "lz4", "zstd", "gzip", "snappy"]),
+        keys=chance.choice([0, 50_000]),
+        log_dirs=chance.choice([1, 3]),
     )
 
 
@@ -118,6 +137,8 @@ def kill_under(load: Load, disk: Path, seed: int) -> None:
         log_segment_bytes=load.segment,
         log_flush_offset_checkpoint_interval_ms=_HOUR_MS,
         log_initial_task_delay_ms=_HOUR_MS,
+        log_dirs=",".join(map(str, log_dirs_of(disk / "logs", load.log_dirs))),
+        **(_CLEANED if load.keys else {}),
     )
     topics = {"plain": load.partitions, "held": load.partitions, "idle": load.idle}
     with broker:
@@ -126,6 +147,11 @@ def kill_under(load: Load, disk: Path, seed: int) -> None:
         write(broker.bootstrap, load, random.Random(seed))
     (disk / "written").touch()
     print(f"seed {seed}: {load}", flush=True)
+
+
+def log_dirs_of(first: Path, count: int) -> list[Path]:
+    """Return the log directories beside the first one, which counts."""
+    return [first, *(first.with_name(f"{first.name}-{number}") for number in range(1, count))]
 
 
 def write(bootstrap: str, load: Load, chance: random.Random) -> None:
@@ -137,13 +163,15 @@ def write(bootstrap: str, load: Load, chance: random.Random) -> None:
             batch_size=load.batch,
             queue_buffering_max_kbytes=200_000,
             transaction_timeout_ms=600_000,
+            compression_type=load.codec,
             **own,
         )
         for own in ({"acks": 1}, {"transactional_id": "x"})
     )
     held.init_transactions(60)
     held.begin_transaction()
-    values = [chance.randbytes(load.record) for _ in range(64)]
+    # Half of a value compresses: as JSON does, and no two batches are alike.
+    values = [chance.randbytes(load.record // 2).ljust(load.record, b"-") for _ in range(64)]
     count = load.written // load.record
     ends = max(count // _TRANSACTIONS, 1)
     for number in range(count):
@@ -152,7 +180,8 @@ def write(bootstrap: str, load: Load, chance: random.Random) -> None:
         while True:
             try:
                 partition = chance.randrange(load.partitions)
-                sender.produce(topic, values[number % 64], partition=partition)
+                key = str(chance.randrange(load.keys)) if load.keys else None
+                sender.produce(topic, values[number % 64], key=key, partition=partition)
                 break
             except BufferError:
                 sender.poll(0.05)
@@ -168,18 +197,31 @@ def write(bootstrap: str, load: Load, chance: random.Random) -> None:
             plain.flush(120)
 
 
-def measure(log_dir: Path, copy: Path, threads: int) -> tuple[DirForecast, Timed]:
-    """Forecast a start on a copy, print the costs that it goes by, and make it."""
+def measure(log_dir: Path, copy: Path, threads: int) -> tuple[list[DirForecast], Timed]:
+    """Forecast a start on a copy, print the costs that it goes by, and make it.
+
+    ``log_dir`` is the first one; those beside it are named after it.
+    """
     shutil.rmtree(copy, ignore_errors=True)
-    broker = start_copy(log_dir, copy, num_recovery_threads_per_data_dir=threads)
+    count = len(list(log_dir.parent.glob(f"{log_dir.name}*/")))
+    copied = log_dirs_of(copy / log_dir.name, count)
+    broker = start_copy(
+        log_dir,
+        copy,
+        num_recovery_threads_per_data_dir=threads,
+        log_dirs=",".join(map(str, copied)),
+    )
+    for source, target in zip(log_dirs_of(log_dir, count)[1:], copied[1:], strict=True):
+        copy_logs(source, target)
     os.sync()
+    sources = tuple(map(str, copied))
     forecast = run_forecast(
-        ForecastOptions(threads=(threads,), sources=(str(broker.log_dir),), calibrates_in=copy)
+        ForecastOptions(threads=(threads,), sources=sources, calibrates_in=copy)
     )
     print(said_of(forecast.costs), end="")
     timed = timed_start(broker)
     shutil.rmtree(copy)
-    return next(row for row in forecast.rows if not row.with_kit), timed
+    return [row for row in forecast.rows if not row.with_kit], timed
 
 
 def timed_start(broker: KilledBroker) -> Timed:

@@ -123,21 +123,26 @@ def _end(sender: object, *, aborts: bool) -> None:
 
 
 def start_copy(log_dir: Path, folder: Path, **settings: object) -> KilledBroker:
-    """Prepare a broker on a copy of a log directory; it is not started yet.
+    """Prepare a broker on a copy of a log directory; it is not started yet."""
+    broker = KilledBroker(folder, **settings)
+    copy_logs(log_dir, broker.log_dir)
+    return broker
+
+
+def copy_logs(log_dir: Path, copy: Path) -> None:
+    """Copy a log directory.
 
     Logs but for the last of a partition, which no start changes if they are sound, are linked.
     """
-    broker = KilledBroker(folder, **settings)
-    broker.log_dir.mkdir()
+    copy.mkdir()
     for source in sorted(log_dir.rglob("*")):
-        target = broker.log_dir / source.relative_to(log_dir)
+        target = copy / source.relative_to(log_dir)
         if source.is_dir():
             target.mkdir(parents=True)
         elif source.suffix == ".log" and source != max(source.parent.glob("*.log")):
             os.link(source, target)
         else:
             shutil.copy2(source, target)
-    return broker
 
 
 def started(broker: KilledBroker) -> Start:
