@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from many import write_many
 from pyspark.sql import SparkSession
 from sections import ROOT, Section
 
@@ -77,7 +78,7 @@ def _say_own_session(section: Section, folder: Path, rounds: Sequence[int]) -> N
         section.row(name, f"{spent:.1f}", f"{spent / bare:.1f}x", "-", "-", "-")
     with spark_session("bench", root=ROOT, is_long=True) as spark:
         warm = {name: _warm(spark, name, verbs[name], folder, len(rounds)) for name in verbs}
-    for name, (seconds, jobs, queries) in warm.items():
+    for name, (seconds, jobs, queries, _) in warm.items():
         ratio = cold[name] / bare
         section.row(
             name,
@@ -144,19 +145,21 @@ def _without_archive() -> Iterator[None]:
             hidden.rename(archive)
 
 
-def _verbs(folder: Path) -> dict[str, list[str]]:
-    """Return the arguments of each verb, the first build first."""
-    source = ["--source", str(folder / "broker" / "logs")]
+def _verbs(
+    folder: Path, logs: str = "broker/logs", topic: str = "ct-two-partitions"
+) -> dict[str, list[str]]:
+    """Return the arguments of each verb, the first build first; ``logs``: below the folder."""
+    source = ["--source", str(folder / logs)]
     tables = ["--warehouse", str(folder / "warehouse")]
     build = ["build", *source, *tables, "--index-dir", str(folder / "indexes")]
     query = "SELECT topic, count(*) FROM segments GROUP BY topic"
-    of_topic = [*tables, "--topic", "ct-two-partitions"]
+    of_topic = [*tables, "--topic", topic]
     return {
         _FIRST: build,
         "build, nothing changed": build,
         "build --full, known tables": [*build, "--full"],
         "sql": ["sql", *tables, query],
-        "explain": ["retention", "explain", "ct-two-partitions-0", *tables, *_NOW],
+        "explain": ["retention", "explain", f"{topic}-0", *tables, *_NOW],
         "search": ["search", *of_topic, "--time", "2026-01-31T14:00:00Z"],
         "retention": ["retention", *tables, *_NOW],
         "roll": ["roll", *tables, *_NOW],
@@ -201,22 +204,92 @@ def _sound(runs: Sequence[Done]) -> Sequence[Done]:
 
 def _warm(
     spark: SparkSession, name: str, arguments: list[str], folder: Path, rounds: int
-) -> tuple[float, int, int]:
-    """Give the seconds, Spark jobs and SQL executions of the quickest round after the first."""
+) -> tuple[float, int, int, int]:
+    """Give the seconds and ``_counts`` of the quickest round after the first."""
     runs = []
     for _ in range(1 + rounds):
         _prepare(name, folder)
-        jobs, queries = _counts(spark)
+        before = _counts(spark)
         started = time.perf_counter()
         _sound([run_verb(arguments)])
         spent = time.perf_counter() - started
-        after = _counts(spark)
-        runs.append((spent, after[0] - jobs, after[1] - queries))
+        jobs, queries, shuffled = map(int.__sub__, _counts(spark), before)
+        runs.append((spent, jobs, queries, shuffled))
     return min(runs[1:])
 
 
-def _counts(spark: SparkSession) -> tuple[int, int]:
-    """Return how many jobs and SQL executions the session has had."""
-    jobs = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
+def _counts(spark: SparkSession) -> tuple[int, int, int]:
+    """Return how many jobs and SQL executions the session has had, and the bytes it shuffled."""
+    context = spark.sparkContext._jsc.sc()
+    jobs = context.dagScheduler().nextJobId()
     queries = spark._jsparkSession.sharedState().statusStore().executionsCount()
-    return int(jobs), int(queries)
+    executors = context.statusStore().executorList(False)
+    shuffled = sum(executors.apply(i).totalShuffleWrite() for i in range(executors.size()))
+    return int(jobs), int(queries), int(shuffled)
+
+
+def bench_by_number(*, quick: bool) -> Section:
+    """Run each verb on more segments, and first builds where code is not compiled yet."""
+    counts = (50, 200) if quick else (2_000, 50_000)
+    section = Section("At hand: verbs by number of segments")
+    section.lines += [
+        "Segments of 4 KB in up to 500 partitions, which share their files by hard links. *Cold*:"
+        " in a process of its own, once. *Warm*: the second run in a session, with its Spark jobs."
+        " *Shuffled*: what Spark's tasks wrote in that run for others to read.",
+        "",
+    ]
+    columns = (f"{count:,}: {told}" for count in counts for told in ("cold s", "warm s", "jobs"))
+    section.table("verb", *columns, f"{counts[-1]:,}: shuffled MiB", "of the tables' MiB")
+    cells: dict[str, list[str]] = {}
+    for count in counts:
+        with tempfile.TemporaryDirectory() as given:
+            folder = Path(given)
+            write_many(folder / "logs", count)
+            verbs = _verbs(folder, "logs", "many")
+            for name, arguments in verbs.items():
+                cells.setdefault(name, []).append(f"{_cold(name, arguments, folder):.1f}")
+            files = [file for file in (folder / "warehouse").rglob("*") if file.is_file()]
+            tables = sum(file.stat().st_size for file in files)
+            with spark_session("bench", root=ROOT, is_long=count == counts[-1]) as spark:
+                for name, arguments in verbs.items():
+                    seconds, jobs, _, shuffled = _warm(spark, name, arguments, folder, 1)
+                    cells[name] += [f"{seconds:.1f}", str(jobs)]
+                    if count == counts[-1]:
+                        cells[name] += [f"{size / 2**20:.1f}" for size in (shuffled, tables)]
+    for name, of_verb in cells.items():
+        section.row(name, *of_verb)
+    section.lines += [
+        "",
+        "A first build of the repository's sample, in a process of its own, by what was compiled"
+        " before: from the shell's prompt back to it, and the build after it into other tables.",
+        "",
+    ]
+    _say_first_builds(section)
+    return section
+
+
+def _say_first_builds(section: Section) -> None:
+    section.table("compiled code", "first build s", "the next one s")
+    with tempfile.TemporaryDirectory() as given:
+        folder = Path(given)
+        with tarfile.open(ROOT / "tests" / "golden" / "broker.tar.xz") as sample:
+            sample.extractall(folder, filter="data")
+        sources = folder / "lib"
+        compiled = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+        shutil.copytree(ROOT / "lib", sources, ignore=compiled)
+        nowhere = {"HOME": "/proc", "XDG_CACHE_HOME": "/proc", "PYTHONDONTWRITEBYTECODE": "1"}
+        kept = {"NUMBA_CACHE_DIR": str(folder / "compiled")}
+        for told, variables in (
+            ("as `make setup` left it", {}),
+            ("none, a folder to keep it in", {"PYTHONPATH": str(sources), **kept}),
+            (
+                "none, and nowhere to write",
+                {"PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": "/proc/none", **nowhere},
+            ),
+        ):
+            build = _verbs(folder)[_FIRST]
+            spent = []
+            for _ in range(2):
+                _prepare(_FIRST, folder)
+                spent.append(_seconds([*_PROGRAM, *build], **variables))
+            section.row(told, *(f"{seconds:.1f}" for seconds in spent))

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from at_hand import bench_at_hand
+from at_hand import bench_at_hand, bench_by_number
 from before import COMPARED, bench_before
 from clustering import bench_clustering, bench_long_logs
 from copies import bench_copies
@@ -54,6 +54,7 @@ SECTIONS: dict[str, Callable[..., Section]] = {
     "stores": bench_stores,
     "copies": bench_copies,
     "at_hand": bench_at_hand,
+    "by_number": bench_by_number,
     "dump": bench_dump,
     "internals": bench_internals,
     "decisions": bench_decisions,
