@@ -277,6 +277,7 @@ def _say_first_builds(section: Section) -> None:
         sources = folder / "lib"
         compiled = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
         shutil.copytree(ROOT / "lib", sources, ignore=compiled)
+        (folder / "jars").symlink_to(ROOT / "jars")  # they are looked for beside the sources
         nowhere = {"HOME": "/proc", "XDG_CACHE_HOME": "/proc", "PYTHONDONTWRITEBYTECODE": "1"}
         kept = {"NUMBA_CACHE_DIR": str(folder / "compiled")}
         for told, variables in (
