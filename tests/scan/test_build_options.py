@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan import planning
 from kafka_segments.verbs.scan.options import BuildOptions, single_logs
+from kafka_segments.verbs.scan.run import run_build
 
 HOLD_LOCK = """\
 import fcntl, sys
@@ -135,6 +137,14 @@ def test_what_cannot_be_meant_is_refused(sources, changed, message):
 )
 def test_what_can_be_meant_is_taken(sources, changed):
     assert options(*sources, **changed).sources == sources
+
+
+def test_a_build_refuses_tables_in_a_source_whoever_begins_it():
+    given = BuildOptions(("/a",), recovery=RecoveryOptions(), now_ms=0)
+    with pytest.raises(UsageError) as raised:
+        run_build(SimpleNamespace(root="/a/wh"), given)
+
+    assert str(raised.value) == "--warehouse /a/wh lies in the source /a"
 
 
 def test_without_index_dir_and_in_place_no_index_files_are_written():

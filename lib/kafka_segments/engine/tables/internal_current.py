@@ -10,7 +10,7 @@ from kafka_segments.kafka.messages.messages import SHARES
 from kafka_segments.kafka.messages.records import SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
-COMPACTED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
+KEYED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
 """The internal topics whose state is the last value of each key."""
 _CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
 _COMMIT_KIND = "OffsetCommit"
@@ -72,7 +72,7 @@ def current_records(known: KnownReplicas) -> Transform:
 
     def transform(records: DataFrame) -> DataFrame:
         return (
-            records.where(F.col("topic").isin(*COMPACTED_TOPICS))
+            records.where(F.col("topic").isin(*KEYED_TOPICS))
             .transform(of_answering_replica(known))
             .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
             .withColumn("_key", F.coalesce("key_json", F.hex("key")))

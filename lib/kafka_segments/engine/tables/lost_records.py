@@ -10,12 +10,11 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.findings import is_finding, is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import MOST, minus
-from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.engine.tables.windows import in_order
+from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
 
 LACKING = ("record_count",)
 """What is asked of segments besides what a search asks."""
-_COMPACTED = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 _PLACE = "STRUCT<until: BIGINT, why: STRING>"
 
 
@@ -24,8 +23,7 @@ def with_next_base(segments: DataFrame) -> DataFrame:
 
     Needs: ``SEGMENT_KEYS``.
     """
-    in_order = Window.partitionBy(*LOG_KEYS).orderBy("base_offset")
-    return segments.withColumn("next_base", F.lead("base_offset").over(in_order))
+    return segments.withColumn("next_base", F.lead("base_offset").over(in_order(LOG_KEYS)))
 
 
 def lost_records(logs: DataFrame) -> Transform:
@@ -51,7 +49,7 @@ def lost_records(logs: DataFrame) -> Transform:
     known = F.broadcast(logs.select(*LOG_KEYS, *of_log, epochs_begin))
     is_behind_cleaner = F.col("next_base") > F.col("cleaner_offset")
     is_whole = F.col("record_count") == minus("next_offset", "base_offset")
-    is_compacted = F.col("topic").isin(*_COMPACTED)
+    is_compacted = F.col("topic").isin(*COMPACTED_BY_KAFKA)
     is_told = ~is_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
     first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))
     gap = F.format_string(

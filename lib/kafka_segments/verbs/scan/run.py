@@ -61,7 +61,8 @@ def run_build(
 
     Raises:
         SourceError: a source cannot be listed.
-        UsageError: ``in_place`` where index files cannot lie beside the segments.
+        UsageError: ``in_place`` where index files cannot lie beside the segments, or the tables lie
+            in a source.
     """
     build = Build(warehouse, options, tell, tell_read)
     return build.plan_only() if dry_run else build.run()
@@ -91,6 +92,7 @@ class Build:
         self._tell_read = tell_read
         self._options = options
         self._run_id = uuid.uuid4().hex
+        options.check_target("--warehouse", warehouse.root)
         self._output = options.index_output(warehouse.root, self._run_id)
         self._now = F.timestamp_millis(F.lit(options.now_ms))
         self._started = time.monotonic()

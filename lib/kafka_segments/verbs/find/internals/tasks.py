@@ -7,13 +7,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.frames.map_segments import map_segments
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.limits import MOST_DIGESTED_IN_DRIVER
 from kafka_segments.engine.rows.read_options import parse_options
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.file_sums import FILE_KEYS
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
@@ -32,17 +34,10 @@ _RECORD_COLUMNS = {  # of the data source, by the columns of the table
 }
 _STARTS = ("start_bytes", "start_row")
 _LEFT = "_bytes_left"
-_LOOKS = pa.schema(
+_LOOKS = StructType(
     [
-        ("cluster", pa.string()),
-        ("broker_id", pa.int32()),
-        ("log_dir", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("file", pa.string()),
-        ("end", pa.int64()),
-        ("crc32c", pa.int64()),
-        ("has_start", pa.bool_()),
+        *(INTERNAL_FILES.schema[key] for key in FILE_KEYS),
+        *row_fields("end long, crc32c long, has_start boolean"),
     ]
 )
 
@@ -105,13 +100,13 @@ def look_at(files: DataFrame) -> DataFrame:
                     start_crc32c=file["start_crc32c"],
                 )
                 rows.append({key: file[key] for key in FILE_KEYS} | found._asdict())
-            yield pa.RecordBatch.from_pylist(rows, schema=_LOOKS)
+            yield pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(_LOOKS))
 
     asked = files.select(*FILE_KEYS, "path", "size_bytes", "start_bytes", "start_crc32c")
     return map_segments(
         asked,
         on_task,
-        from_arrow_schema(_LOOKS),
+        _LOOKS,
         size="size_bytes",
         most_bytes=MOST_DIGESTED_IN_DRIVER,
     )
