@@ -167,6 +167,16 @@ def test_without_a_metadata_log_what_is_compacted_is_not_known(node: Path) -> No
     assert "__consumer_offsets-1" in rows
 
 
+def test_whether_a_topic_that_no_metadata_names_is_compacted_is_not_known(node: Path) -> None:
+    log = next(path for path in node.glob("b/orders-*") if path.is_dir())
+    log.rename(log.with_name("new-0"))
+
+    done = _cleaner(node)
+
+    assert done.exit_code == 1
+    assert "whether 1 logs are compacted is not known" in done.output
+
+
 def test_a_log_that_cannot_be_read_is_not_known(node: Path) -> None:
     for file in (node / "a" / "__consumer_offsets-0").glob("*.log"):
         file.unlink()

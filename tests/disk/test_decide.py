@@ -1,6 +1,7 @@
 """What a file is, what was written lately, and whether a folder may go."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -128,6 +129,7 @@ def test_a_disk_is_full_between_both_bounds() -> None:
 FACTS = MetadataFacts(
     {("a", 0): ((1, 2), ()), ("b", 0): ((2,), ())}, {"a": "t", "b": "t", "c": "other"}
 )
+WHOLE = replace(FACTS, ever={"a", "b", "c", "z"})
 FOLDER = FolderFacts(
     LOG.partition or PartitionFolder("t", 0, FolderState.LIVE), "a", "", 1, Reach(5, 9)
 )
@@ -139,12 +141,16 @@ STRAY = FOLDER.partition._replace(state=FolderState.STRAY)
     [
         (FOLDER, ClusterFacts(FACTS), MayGo.IN_USE),
         (FOLDER._replace(topic_id="z"), ClusterFacts(FACTS), MayGo.NO_TOPIC),
+        (FOLDER._replace(topic_id="z"), ClusterFacts(WHOLE), MayGo.NO_TOPIC),
+        (FOLDER._replace(topic_id="y"), ClusterFacts(WHOLE), MayGo.NOT_KNOWN),
+        (FOLDER._replace(topic_id="c"), ClusterFacts(FACTS), MayGo.NOT_KNOWN),
         (FOLDER._replace(topic_id="b"), ClusterFacts(FACTS), MayGo.MOVED),
         (FOLDER._replace(topic_id=None, no_id="why"), ClusterFacts(FACTS), MayGo.NOT_KNOWN),
         (FOLDER._replace(node_id=None), ClusterFacts(FACTS), MayGo.NOT_KNOWN),
         (FOLDER, ClusterFacts(None, unknown="cut"), MayGo.NOT_KNOWN),
         (FOLDER._replace(partition=STRAY), ClusterFacts(FACTS), MayGo.NOT_KNOWN),
         (FOLDER._replace(partition=STRAY, topic_id="z"), ClusterFacts(FACTS), MayGo.NO_TOPIC),
+        (FOLDER._replace(partition=STRAY, topic_id="y"), ClusterFacts(WHOLE), MayGo.NO_TOPIC),
         (
             FOLDER._replace(partition=FOLDER.partition._replace(state=FolderState.DELETE)),
             ClusterFacts(None),

@@ -109,6 +109,20 @@ def test_a_log_of_a_deleted_topic_is_told(node: Path) -> None:
     assert "no topic has id QUJDREVGR0hJSktMTU5PUA in the metadata log" in row["why"]
 
 
+def test_by_a_metadata_log_that_is_older_than_a_log_no_folder_is_known(node: Path) -> None:
+    log = _log(node)
+    metadata = log / "partition.metadata"
+    metadata.write_text("version: 0\ntopic_id: QUJDREVGR0hJSktMTU5PUA")
+    other = next(one for one in node.glob("b/*/leader-epoch-checkpoint") if one.parent != log)
+    other.write_text("0\n2\n0 0\n7 1\n")
+
+    rows = {row["folder"]: row for row in _rows(node, "--rows", "folders")}
+
+    assert rows[log.name]["may_go"] == "not known"
+    assert f"{other.parent.name} has leader epoch 7" in rows[log.name]["why"]
+    assert "its last records are missing" in _disk(node).output
+
+
 def test_without_a_metadata_log_no_folder_is_known_and_other_copies_are_evidence(
     node: Path,
 ) -> None:

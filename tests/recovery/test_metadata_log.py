@@ -1,9 +1,12 @@
 """A metadata log of which a part is missing or damaged tells no state as if it were whole."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import place
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import (
     MetadataLog,
@@ -32,8 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path) -> MetadataLog:
     """Read the log."""
-    sizes = {one.name: one.stat().st_size for one in folder.iterdir()}
-    return read_metadata_log(place(str(folder)), sizes)
+    return read_metadata_log(place(str(folder)), entries_of(str(folder), ""))
 
 
 def test_a_whole_log_tells_all_topics(folder: Path) -> None:
@@ -110,3 +112,76 @@ def test_what_followed_the_snapshot_in_a_log_that_begins_anew_is_not_known(folde
     found = read(folder)
 
     assert (found.is_anew, found.facts) == (True, None)
+
+
+def epochs(*entries: tuple[int, int]) -> str:
+    """Write a leader-epoch-checkpoint."""
+    lines = [f"{epoch} {start}" for epoch, start in entries]
+    return "\n".join(["0", str(len(entries)), *lines, ""])
+
+
+def test_a_checkpoint_behind_the_logs_end_tells_that_its_end_is_missing(folder: Path) -> None:
+    newest = f"{6:020d}-{1:010d}.checkpoint"
+    (folder / newest).write_bytes(snapshot_bytes([*FIRST, *BEHIND], end_offset=6))
+    (folder / segment(4)).unlink()
+
+    found = read(folder)
+
+    why = "the log ends at offset 4, its newest .checkpoint ends at 6: its last records are missing"
+    assert (found.is_anew, found.facts, found.unknown) == (True, None, why)
+
+
+def test_a_log_whose_segments_are_all_missing_tells_nothing(folder: Path) -> None:
+    for base in (2, 4):
+        (folder / segment(base)).unlink()
+
+    found = read(folder)
+
+    assert (found.facts, found.unknown) == (None, "no segment of the log is there")
+
+
+def test_an_epoch_that_begins_behind_the_logs_end_tells_that_its_end_is_missing(
+    folder: Path,
+) -> None:
+    (folder / "leader-epoch-checkpoint").write_text(epochs((1, 0), (2, 5)))
+    whole = read(folder)
+    (folder / segment(4)).unlink()
+
+    found = read(folder)
+
+    assert whole.facts is not None
+    assert found.facts is None
+    assert found.unknown is not None
+    assert found.unknown.startswith(
+        "the log ends at offset 4, by its leader-epoch-checkpoint epoch 2 begins at 5: "
+    )
+
+
+@pytest.mark.parametrize("text", [epochs(), epochs((1, 0)), epochs((1, 0), (2, 6)), "", "0\nx"])
+def test_epochs_that_begin_by_the_logs_end_tell_of_nothing_missing(folder: Path, text: str) -> None:
+    (folder / "leader-epoch-checkpoint").write_text(text)
+
+    assert read(folder).facts is not None
+
+
+@pytest.mark.parametrize("name", [segment(4), segment(6), f"{6:020d}-{1:010d}.checkpoint"])
+@pytest.mark.parametrize(("put", "why"), [(Path.mkdir, "it is a folder"), (os.mkfifo, "a pipe")])
+def test_what_lies_in_place_of_a_file_is_not_known(
+    folder: Path, name: str, put: Callable[[Path], object], why: str
+) -> None:
+    (folder / name).unlink(missing_ok=True)
+    put(folder / name)
+
+    found = read(folder)
+
+    assert found.facts is None
+    assert found.unknown is not None
+    assert found.unknown.startswith(f"{name}: ")
+    assert why in found.unknown
+
+
+def test_what_lies_in_place_of_an_old_file_does_not_matter(folder: Path) -> None:
+    (folder / segment(0)).mkdir()
+    (folder / f"{1:020d}-{1:010d}.checkpoint").mkdir()
+
+    assert read(folder).facts is not None

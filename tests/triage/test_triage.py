@@ -124,11 +124,22 @@ def test_what_was_read_of_the_start_is_not_read_again_for_the_folders(
     log = _log(node)
     shutil.copytree(log, log.with_name(f"{log.name}.{HEX}-stray"))
     before = _triage(node).output
-    for name in ("read_metadata_log", "_read_topic_id", "_read_end"):
+    for name in ("read_metadata_log", "_read_text", "_read_end"):
         monkeypatch.delattr(judged_folders, name)
 
     assert _triage(node).output == before
     assert "its offsets" in before
+
+
+def test_a_metadata_log_that_is_older_than_a_log_tells_no_state(node: Path) -> None:
+    """An epoch that the log has, and the metadata log has not."""
+    (_log(node) / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n7 1\n")
+
+    done = _triage(node)
+
+    assert done.exit_code == 1
+    assert f"{_log(node).name} has leader epoch 7, and the metadata log gives" in done.output
+    assert "its last records are missing" in done.output
 
 
 def test_what_a_person_may_not_read_is_not_known(

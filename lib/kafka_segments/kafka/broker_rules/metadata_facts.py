@@ -1,7 +1,7 @@
 """What the metadata log tells a starting broker: its topics, where their replicas lie, settings."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,6 +44,9 @@ class MetadataFacts:
         directory_ids: The log directories that each node registered.
         config_set_at: When a setting of a topic was set last, or removed, in ms, by the topic's
             name and the key; what a checkpoint has is not there.
+        leader_epochs: Leader epochs of partitions, by topic id and partition.
+        ever: Ids of all topics that there ever were; None: not known, as a checkpoint has only
+            those that are left.
     """
 
     partitions: Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[str, ...]]] = field(
@@ -54,6 +57,8 @@ class MetadataFacts:
     directory_ids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     config_set_at: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    leader_epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ever: Set[str] | None = None
 
     def replica(self, topic_id: str, partition: int, node_id: int) -> AssignedReplica | None:
         """Return the replica of a partition on a node; None: it has none there."""
@@ -69,6 +74,33 @@ class MetadataFacts:
         """Return all replicas on a node."""
         found = (self.replica(topic_id, number, node_id) for topic_id, number in self.partitions)
         return [replica for replica in found if replica is not None]
+
+
+class ServedLog(NamedTuple):
+    """The log of a partition in a log directory; ``last_epoch``: its greatest leader epoch."""
+
+    folder: str
+    topic_id: str
+    partition: int
+    last_epoch: int
+
+
+def contradicted_by(facts: MetadataFacts, logs: Iterable[ServedLog]) -> str | None:
+    """Return which log shows that the metadata log lacks its last records; None: none does.
+
+    A broker writes to a log in a leader epoch once it has read of it in its metadata log.
+
+    Source: ReplicaManager.applyDelta, Partition.makeLeader; a follower with another epoch than its
+    leader's is refused (FENCED_LEADER_EPOCH).
+    """
+    for log in logs:
+        known = facts.leader_epochs.get((log.topic_id, log.partition))
+        if known is not None and log.last_epoch > known:
+            return (
+                f"{log.folder} has leader epoch {log.last_epoch}, and the metadata log gives the"
+                f" partition {known}: its last records are missing"
+            )
+    return None
 
 
 def checkpoint_id(name: str) -> CheckpointId | None:

@@ -61,7 +61,7 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
             records=None,
             size_bytes=None,
         )
-    is_told = has_no_state or metadata.bad_checkpoint is not None
+    is_told = has_no_state or metadata.bad_checkpoint is not None or metadata.is_anew
     if metadata.facts is None and metadata.unknown is not None and not is_told:
         yield _of_metadata("metadata-state", own, "", metadata.unknown, "", Effect.NOT_KNOWN)
 

@@ -222,6 +222,7 @@ def _facts(
     """Read the compacted logs; return also those of which it is not known whether they are."""
     asked: list[_Asked] = []
     unsure: list[str] = []
+    named = set() if metadata is None else set(metadata.topics.values())
     for one in dirs:
         noted = offsets_of(one)
         for name in folders[one.uri]:
@@ -233,7 +234,7 @@ def _facts(
             set_at = {} if metadata is None else metadata.config_set_at
             policy = policy_of(levels, topic, set_at.get((folder.topic, POLICY)))
             compacts = policy is not None and policy.compacts
-            if policy is None and metadata is None:
+            if policy is None and folder.topic not in named:
                 compacts = folder.topic in COMPACTED_BY_KAFKA or "cleaner_offset" in own
                 unsure += [] if compacts else [name]
             if compacts:

@@ -2,8 +2,8 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kafka_segments.errors import (
     FileChangedError,
@@ -17,12 +17,16 @@ from kafka_segments.files.storage.files import Place, first_line, place
 from kafka_segments.files.storage.local_folder import FileEntry, as_text, is_text
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file
+from kafka_segments.kafka.broker_rules.metadata_facts import ServedLog, contradicted_by
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartLog
 from kafka_segments.kafka.broker_rules.start_state import MetadataStart, NodeFacts
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, PartitionFolder
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
-from kafka_segments.verbs.change.recovery.forecast.start_reader import read_text
+from kafka_segments.verbs.change.recovery.forecast.start_reader import (
+    read_text,
+    served_log,
+)
 from kafka_segments.verbs.find.disk.decide.verdicts import (
     ClusterFacts,
     FolderFacts,
@@ -118,6 +122,7 @@ def judge_folders(
     dirs = {log_dir: read_dir_facts(log_dir) for log_dir in log_dirs}
     clusters = _read_clusters(dirs, read.metadata)
     reader = _Reader(dirs, clusters, folders, read.logs)
+    reader.refuse_older()
     judged = []
     for folder in folders:
         if folder.partition is None:
@@ -168,6 +173,27 @@ class _Reader:
             if folder.partition is not None:
                 self._of_partition[folder.partition[:2]].append(folder)
 
+    def refuse_older(self) -> None:
+        """Take back what a metadata log tells that is older than a log of its cluster."""
+        for name, cluster in self._clusters.items():
+            if cluster.facts is not None:
+                why = contradicted_by(cluster.facts, self._served(name))
+                if why is not None:
+                    told = f"{_METADATA_FOLDER}: {why}"
+                    self._clusters[name] = ClusterFacts(None, cluster.end, told)
+
+    def _served(self, cluster: str | None) -> Iterator[ServedLog]:
+        for folder in (one for ones in self._of_partition.values() for one in ones):
+            own, partition = self._dirs.get(folder.log_dir, DirFacts()), folder.partition
+            if own.cluster != cluster or not folder.is_served or partition is None:
+                continue
+            if partition.topic == METADATA_TOPIC:
+                continue
+            topic_id, _ = self._topic_id(folder)
+            if topic_id is not None:
+                epochs = self._epochs(folder)
+                yield served_log(folder.name, partition.partition, topic_id, epochs)
+
     def knows_replicas(self, folder: FoundFolder) -> bool:
         """Tell whether it is known which replicas the node of a folder's log directory has."""
         own = self._dirs.get(folder.log_dir, DirFacts())
@@ -204,12 +230,21 @@ class _Reader:
         if not is_text(folder.name):
             return None, "its name is no UTF-8, so nothing in it was read"
         known = self._logs.get((folder.log_dir, folder.name))
-        parsed = _read_topic_id(folder) if known is None else known.topic_id
+        if known is None:
+            parsed = _read_text(folder, name, checkpoints.parse_partition_metadata)
+        else:
+            parsed = known.topic_id
         if parsed.value is not None:
             return parsed.value, ""
         if parsed.bad is None or not os.path.lexists(f"{folder.log_dir}/{folder.name}/{name}"):
             return None, f"it has no {name}"
         return None, f"its {name} cannot be read: {parsed.bad.reason}"
+
+    def _epochs(self, folder: FoundFolder) -> Parsed:
+        known = self._logs.get((folder.log_dir, folder.name))
+        if known is not None:
+            return known.epochs
+        return _read_text(folder, checkpoints.LEADER_EPOCHS, checkpoints.parse_leader_epochs)
 
     def _reach(self, folder: FoundFolder) -> Reach:
         """Return a log's offsets, by its first segment's name and the end of its last one."""
@@ -254,13 +289,13 @@ def _read_clusters(
 def _read_metadata(log_dir: str) -> ClusterFacts | None:
     """Read the metadata log of a log directory; None: it has none."""
     try:
-        sizes = {entry.name: entry.size_bytes for entry in entries_of(log_dir, _METADATA_FOLDER)}
+        entries = entries_of(log_dir, _METADATA_FOLDER)
     except NoFolderError:
         return None
     except SourceError as error:
         return _told_by(MetadataStart(unknown=error.reason))
     try:
-        found = read_metadata_log(place(log_dir).child(_METADATA_FOLDER), sizes)
+        found = read_metadata_log(place(log_dir).child(_METADATA_FOLDER), entries)
     except _ERRORS as error:
         return _told_by(MetadataStart(unknown=first_line(error)))
     return _told_by(MetadataStart(found.facts, found.unknown, end=found.end.offset))
@@ -272,11 +307,9 @@ def _told_by(found: MetadataStart) -> ClusterFacts:
     return ClusterFacts(found.facts, found.end)
 
 
-def _read_topic_id(folder: FoundFolder) -> Parsed:
-    name = checkpoints.PARTITION_METADATA
+def _read_text(folder: FoundFolder, name: str, parse: Callable[[str], Any]) -> Parsed:
     here = place(folder.log_dir).child(folder.name)
-    there = {name: FileEntry(name, False, 0, 0)}
-    return read_text(here, there, name, checkpoints.parse_partition_metadata)
+    return read_text(here, {name: FileEntry(name, False, 0, 0)}, name, parse)
 
 
 def _read_end(folder: FoundFolder) -> int | None:

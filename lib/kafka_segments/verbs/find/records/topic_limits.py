@@ -40,8 +40,7 @@ def read_limits(segments: Iterable[ListedSegment]) -> TopicLimits:
     folder = join_uri(here.source, here.relative_path)
     try:
         entries = entries_of(here.source, here.relative_path)
-        sizes = {entry.name: entry.size_bytes for entry in entries if not entry.is_folder}
-        found = read_metadata_log(place(folder), sizes)
+        found = read_metadata_log(place(folder), entries)
     except _ERRORS as error:
         return _not_told(folder, first_line(error))
     if found.facts is None:

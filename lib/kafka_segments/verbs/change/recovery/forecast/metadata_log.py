@@ -1,11 +1,13 @@
 """Read a metadata log as a starting broker does: its newest checkpoint, and the log behind it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from kafka_segments.errors import CorruptTextError, SourceError
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
 from kafka_segments.files.segments.decoding import record_filler
-from kafka_segments.files.storage.files import Place, open_segment
+from kafka_segments.files.storage.files import Place, open_segment, read_whole
+from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.broker_rules.metadata_facts import (
     CheckpointId,
     MetadataFacts,
@@ -18,6 +20,7 @@ from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, parse_segment_name
 from kafka_segments.kafka.wire.record_filling import RecordFiller
 from kafka_segments.verbs.find.internals.metadata.image import (
@@ -32,6 +35,7 @@ from kafka_segments.verbs.find.internals.metadata.image import (
 )
 
 _MOST_BATCH_BYTES = 64 * 1024 * 1024
+_MOST_TEXT_BYTES = 64 * 1024 * 1024
 
 
 class KraftRecord(NamedTuple):
@@ -81,19 +85,17 @@ class MetadataLog(NamedTuple):
     checkpoints: tuple[str, ...] = ()
 
 
-def read_metadata_log(folder: Place, sizes: Mapping[str, int]) -> MetadataLog:
-    """Read a metadata log from its folder; ``sizes``: bytes of its files.
+def read_metadata_log(folder: Place, entries: Iterable[FileEntry]) -> MetadataLog:
+    """Read a metadata log from its folder; ``entries``: what lies in it.
 
     Raises:
         OSError: a file cannot be read.
         FileChangedError: a file became shorter.
     """
-    bases = sorted(
-        base
-        for name in sizes
-        if name.endswith(LOG_SUFFIX) and (base := parse_segment_name(name)) is not None
-    )
-    ids = {one: name for name in sizes if (one := checkpoint_id(name)) is not None}
+    entries = list(entries)
+    names = {one.name for one in entries if not one.is_folder and one.oddity is None}
+    bases = sorted(base for name in names if (base := _base_of(name)) is not None)
+    ids = {one: name for name in names if (one := checkpoint_id(name)) is not None}
     start = bases[0] if bases else 0
     kept = [one for one in ids if one.offset >= start]
     newest = max(kept, default=None)
@@ -117,13 +119,61 @@ def read_metadata_log(folder: Place, sizes: Mapping[str, int]) -> MetadataLog:
         image.replay(checkpoint.records, has_times=False)
     elif start > 0:
         unknown = f"the log begins at offset {start}, and no .checkpoint has what was before"
+    floor = start if newest is None else newest.offset
     if not is_anew:
-        floor = start if newest is None else newest.offset
         behind = [record for record in log if record.offset >= floor]
         image.replay(behind)
         unknown = unknown or _gap(behind, floor)
-    unknown = unknown or damage or image.unknown
-    return read._replace(facts=None if unknown else image.facts(), unknown=unknown)
+    unknown = unknown or damage or _in_place_of_a_file(entries, floor)
+    unknown = unknown or _missing_end(folder, names, newest, end) or image.unknown
+    facts = None if unknown else image.facts(has_begin=newest is None)
+    return read._replace(facts=facts, unknown=unknown)
+
+
+def _base_of(name: str) -> int | None:
+    return parse_segment_name(name) if name.endswith(LOG_SUFFIX) else None
+
+
+def _in_place_of_a_file(entries: Iterable[FileEntry], floor: int) -> str | None:
+    """Return what lies in the place of a file that would have records from an offset on."""
+    for one in entries:
+        told = checkpoint_id(one.name)
+        base = _base_of(one.name) if told is None else told.offset
+        if base is not None and base >= floor and (one.is_folder or one.oddity is not None):
+            return f"{one.name}: {one.oddity or 'it is a folder'}"
+    return None
+
+
+def _missing_end(
+    folder: Place, names: Iterable[str], newest: CheckpointId | None, end: CheckpointId
+) -> str | None:
+    """Return what tells that the log had records behind its end; None: nothing at hand does.
+
+    A checkpoint is made of records that the log has. An entry of ``leader-epoch-checkpoint`` is
+    written with the first batch of its epoch, so one that begins at the log's end may be the batch
+    that was about to be written.
+
+    Source: KafkaRaftLog.createNewSnapshot, UnifiedLog.append.
+    """
+    if not any(_base_of(name) is not None for name in names):
+        return "no segment of the log is there"
+    if newest is not None and newest.offset > end.offset:
+        return _cut(end, f"its newest .checkpoint ends at {newest.offset}")
+    if LEADER_EPOCHS not in names:
+        return None
+    try:
+        text = read_whole(folder.child(LEADER_EPOCHS), most_bytes=_MOST_TEXT_BYTES).decode()
+        epochs = parse_leader_epochs(text)
+    except (OSError, SourceError, UnicodeDecodeError, CorruptTextError):
+        return None
+    last = max(epochs, key=lambda entry: entry.start_offset, default=None)
+    if last is None or last.start_offset <= end.offset:
+        return None
+    return _cut(end, f"by its {LEADER_EPOCHS} epoch {last.epoch} begins at {last.start_offset}")
+
+
+def _cut(end: CheckpointId, other: str) -> str:
+    return f"the log ends at offset {end.offset}, {other}: its last records are missing"
 
 
 def _lacks_end(name: str, checkpoint: KraftFile) -> str | None:
@@ -142,7 +192,9 @@ def _lacks_end(name: str, checkpoint: KraftFile) -> str | None:
 def _gap(records: list[KraftRecord], first: int) -> str | None:
     """Return which offsets are missing from the first one on; None: none, none is compacted."""
     for expected, record in enumerate(records, first):
-        if record.offset != expected:
+        if record.offset < expected:
+            return f"offset {record.offset} comes again behind offset {expected - 1} in the log"
+        if record.offset > expected:
             return f"offsets {expected} to {record.offset - 1} are missing in the log"
     return None
 
@@ -174,6 +226,7 @@ class _Image:
         self._image = MetadataImage()
         self._rows: dict[str, dict[Any, dict[str, Any]]] = {}
         self._set_at: dict[tuple[str, str], int] = {}
+        self._ever: set[str] = set()
         self.unknown: str | None = None
 
     def replay(self, records: list[KraftRecord], *, has_times: bool = True) -> None:
@@ -194,6 +247,8 @@ class _Image:
             try:
                 for change in self._image.replay(found.kind, value):
                     rows = self._rows.setdefault(change.table, {})
+                    if change.table == TOPICS:
+                        self._ever.add(change.key[0])
                     if has_times and change.table == CONFIGS and change.key[0] == TOPIC:
                         self._set_at[change.key[1:]] = record.timestamp
                     if change.values is None:
@@ -203,8 +258,8 @@ class _Image:
             except (MetadataReplayError, KeyError) as error:
                 self.unknown = f"metadata offset {record.offset}: {error}"
 
-    def facts(self) -> MetadataFacts:
-        """Return the state so far."""
+    def facts(self, *, has_begin: bool) -> MetadataFacts:
+        """Return the state so far; ``has_begin``: every record of the cluster was applied."""
         configs: dict[str, dict[str, dict[str, str]]] = {TOPIC: {}, BROKER: {}}
         for row in self._rows.get(CONFIGS, {}).values():
             of_type = configs.get(row["resource_type"], {})
@@ -226,6 +281,8 @@ class _Image:
             },
             configs[BROKER],
             self._set_at,
+            {(row["topic_id"], row["partition"]): row["leader_epoch"] for row in partitions},
+            self._ever if has_begin else None,
         )
 
 

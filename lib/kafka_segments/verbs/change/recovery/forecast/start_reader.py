@@ -1,6 +1,6 @@
 """Read what a start reads of a log directory and its logs, beside the segments' batches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.segments.segment_ends import first_leader_epoch, read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.kafka.broker_rules.metadata_facts import ServedLog, contradicted_by
 from kafka_segments.kafka.broker_rules.start_facts import (
     Bad,
     FoundDamage,
@@ -174,15 +175,15 @@ def read_metadata(dirs: Sequence[StartDir]) -> MetadataStart:
         return MetadataStart()
     try:
         entries = entries_of(own.uri, METADATA_FOLDER)
-        sizes = {entry.name: entry.size_bytes for entry in entries if not entry.is_folder}
-        found = read_metadata_log(place(own.uri).child(METADATA_FOLDER), sizes)
+        found = read_metadata_log(place(own.uri).child(METADATA_FOLDER), entries)
     except _READ_ERRORS as error:
         return MetadataStart(unknown=first_line(error))
     gone = [name for name in found.checkpoints if found.is_anew]
-    newest = found.newest
+    newest, facts = found.newest, found.facts
+    older = None if facts is None else contradicted_by(facts, _served(dirs))
     return MetadataStart(
-        found.facts,
-        found.unknown,
+        None if older else facts,
+        found.unknown or older,
         newest,
         found.is_anew,
         found.bad_checkpoint,
@@ -192,6 +193,18 @@ def read_metadata(dirs: Sequence[StartDir]) -> MetadataStart:
             name for name in gone if newest is None or not name.startswith(f"{newest.offset:020d}")
         ),
     )
+
+
+def _served(dirs: Iterable[StartDir]) -> Iterator[ServedLog]:
+    for log in (log for one in dirs for log in one.logs):
+        if log.state == FolderState.LIVE and log.topic_id.value is not None:
+            yield served_log(log.folder, log.partition, log.topic_id.value, log.epochs)
+
+
+def served_log(folder: str, partition: int, topic_id: str, epochs: Parsed) -> ServedLog:
+    """Return a log with its greatest leader epoch; ``epochs``: ``leader-epoch-checkpoint``."""
+    last = max((entry.epoch for entry in epochs.value or ()), default=-1)
+    return ServedLog(folder, topic_id, partition, last)
 
 
 def offsets_of(own: StartDir) -> dict[tuple[str, int], dict[str, int]]:

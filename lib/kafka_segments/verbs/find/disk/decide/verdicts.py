@@ -15,6 +15,8 @@ from typing import NamedTuple
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
 from kafka_segments.kafka.wire.names import FolderState, PartitionFolder
 
+_LACKS_END = "its last records may be missing"
+
 
 class MayGo(StrEnum):
     """What is known of a folder that somebody would remove."""
@@ -86,7 +88,13 @@ def _by_metadata(folder: FolderFacts, cluster: ClusterFacts) -> Verdict:
     partition, facts = folder.partition, cluster.facts
     name = facts.topics.get(folder.topic_id)
     as_of = f"in the metadata log, up to offset {cluster.end}"
-    if name is None or (folder.topic_id, partition.partition) not in facts.partitions:
+    if name is not None and (folder.topic_id, partition.partition) not in facts.partitions:
+        return Verdict(MayGo.NOT_KNOWN, f"topic {name} has no such partition {as_of}: {_LACKS_END}")
+    is_new = facts.ever is not None and folder.topic_id not in facts.ever
+    if is_new and partition.state != FolderState.STRAY:
+        why = f"topic id {folder.topic_id} was never {as_of}: {_LACKS_END}"
+        return Verdict(MayGo.NOT_KNOWN, f"{why}, or the folder is another cluster's")
+    if name is None:
         return Verdict(MayGo.NO_TOPIC, f"no topic has id {folder.topic_id} {as_of}")
     if name != partition.topic:
         return Verdict(MayGo.NOT_KNOWN, f"topic id {folder.topic_id} is that of {name} {as_of}")
