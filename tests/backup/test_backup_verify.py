@@ -148,6 +148,9 @@ def _lacking(
     until_now = _stamped(today["producer-0"], MOMENT + HOUR_MS, start=log[-1].base)
     today["producer-0"] = until_now
     backup["clock-0"] = today["clock-0"] = _stamped(whole, MOMENT)
+    for name, noting in (("ends-0", backup), ("lost-0", today)):  # both lack what was committed
+        backup[name], today[name] = rolled(rng, log), rolled(rng, log)
+        noting[name].high_watermark = log[-1].last + 8
     del backup["t-5"]
     return backup, today
 
@@ -185,7 +188,12 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
         "producer-0": ["behind"],
         "events-0": [],
         "clock-0": [],
+        "ends-0": ["behind"],
+        "lost-0": [],
     }
+    assert rows["ends-0"]["complete_until"] == log[-1].last + 1
+    assert rows["ends-0"]["misses"][0]["until_offset"] == log[-1].last + 8
+    assert "n1 notes the high watermark" in rows["lost-0"]["doubt"]
     assert rows["t-1"]["complete_until"] == bases[1]
     assert rows["t-2"]["misses"][0]["until_offset"] == bases[1]
     assert rows["t-3"]["misses"][0]["until_offset"] == log[-1].last
@@ -195,12 +203,12 @@ def test_what_a_backup_lacks_is_told_with_its_offsets(spark: SparkSession, tmp_p
     )
     for name in ("broker-0", "producer-0"):
         assert "a batch of 2023-11-14 22:13:20 UTC follows" in rows[name]["misses"][0]["detail"]
-    assert {rows[name]["verdict"] for name in ("t-4", "events-0")} == {"not known"}
+    assert {rows[name]["verdict"] for name in ("t-4", "events-0", "lost-0")} == {"not known"}
     assert rows["t-4"]["doubt"].endswith("has no timestamp")
     assert "which may not be when it was written: a replication" in rows["events-0"]["doubt"]
     assert rows["events-0"]["complete_until"] == bases[3]
-    assert "1 of 11 logs are complete" in told
-    assert "incomplete: 7, missing: 1, not known: 2, made later: 0" in told
+    assert "1 of 13 logs are complete" in told
+    assert "incomplete: 8, missing: 1, not known: 3, made later: 0" in told
 
     status, again, told = _verify(
         *(*given, "--digests", tmp_path / "wh", "--moment", CLOCK_MS + HOUR_MS)

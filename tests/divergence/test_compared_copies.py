@@ -10,11 +10,13 @@ from kafka_segments.verbs.copies.divergence.decide.copies import (
     Copy,
     DifferenceKind,
     Divergence,
+    of_other_clusters,
     with_quorum_end,
 )
 from support.logs.log_copies import (
     Batch,
     LogCopy,
+    base_of,
     compacted,
     compared,
     cut_epochs,
@@ -392,6 +394,39 @@ def test_a_copy_that_ends_below_the_high_watermark_is_behind_up_to_it(seed: int)
             (log[cut].base, log[acknowledged].base, True),
             (log[acknowledged].base, log[-1].last + 1, False),
         ]
+
+
+@pytest.mark.parametrize("is_forked", [False, True])
+def test_what_every_copy_lacks_behind_its_end_is_told_up_to_the_high_watermark(
+    seed: int, *, is_forked: bool
+) -> None:
+    """A side of a fork goes by its own."""
+    rng = random.Random(f"{seed} {is_forked}")
+    for _ in range(ROUNDS):
+        log = drawn_log(rng)
+        ends = [rolled(rng, log[: rng.randint(40, 50)]) for _ in range(2)]
+        noted = rng.choice(ends)
+        noted.high_watermark = log[55].base
+        copies = {"a": ends[0], "b": ends[1]}
+        if is_forked:
+            copies["c"] = rolled(rng, forked(rng, log, 30, more=9))
+            copies["c"].high_watermark = log[30].base
+        end = max(base_of(copy.segments[-1][1][-1]) for copy in ends)
+        end = next(one.last + 1 for one in log if one.base == end)
+        rows = [row for row in compared(copies) if row.is_behind_all]
+
+        assert [row[:5] for row in rows] == [
+            (DifferenceKind.BEHIND, True, end, log[55].base, ("a", "b"))
+        ]
+        noted.high_watermark = end
+        assert not [row for row in compared(copies) if row.is_behind_all]
+
+
+def test_a_copy_of_another_cluster_is_held_against_its_own_high_watermark() -> None:
+    lost, whole = of_other_clusters([Copy("a", 0, 9, 10, ((0, 0),)), Copy("b", 0, 9, 9)])
+
+    assert (lost.high_watermark, whole.high_watermark) == (10, 0)
+    assert not lost.epochs
 
 
 @pytest.mark.parametrize(

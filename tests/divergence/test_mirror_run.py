@@ -64,8 +64,9 @@ class Log:
         self.segments[-1][1].append(batch)
         self.next_offset += offsets
 
-    def copy(self) -> LogCopy:
-        return LogCopy(self.segments)
+    def copy(self, *, lost: int = 0) -> LogCopy:
+        """Give a copy, whose high watermark lies as many offsets behind its end."""
+        return LogCopy(self.segments, high_watermark=self.next_offset + lost)
 
 
 def _records(rng: random.Random, most: int = 6) -> list[Record]:
@@ -157,15 +158,18 @@ def test_what_a_mirror_lost_doubled_and_mistranslated_is_found(
     right, wrong = rng.sample(sorted(pairs), 2)
     syncs.write([_sync("t", 0, right, pairs[right]), _sync("t", 0, wrong, pairs[wrong] + 1)])
     syncs.write([_sync("t", 1, wrong, pairs[wrong] + 1), _sync("t", 0, lost[0], 0)])
-    write_copies(tmp_path / "s", {"t-0": source.copy()})
+    write_copies(tmp_path / "s", {"t-0": source.copy(lost=1)})
     write_copies(tmp_path / "m", {f"{PREFIX}t-0": mirror.copy(), SYNCS: syncs.copy()})
 
     status, rows, told = _run("--source", tmp_path / "s", "--mirror", tmp_path / "m")
 
     found = {row["kind"]: row for row in rows if row["kind"] != "mirrored"}
     assert status == 1
+    assert found["unread"]["detail"].startswith(
+        f"source: the log ends at offset {source.next_offset}, below the high watermark"
+    )
     assert [row["kind"] for row in rows if row["is_finding"]] == [
-        *("missing", "duplicated"),
+        *("unread", "missing", "duplicated"),
         *["wrong sync"] * 2,
     ], told
     assert (found["missing"]["from_offset"], found["missing"]["until_offset"]) == (

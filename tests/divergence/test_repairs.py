@@ -232,6 +232,19 @@ def test_what_is_bad_in_every_copy_at_an_end_of_the_log_is_missing(
         assert written(folder, plan, ()) == as_bytes(log[first : last + 1])
 
 
+def test_what_every_copy_lacks_below_the_high_watermark_is_missing(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} no end")
+    log = drawn_log(rng)
+    copies = {"a": _rotten(rng, log[:50], [7]), "b": rolled(rng, log[:45])}
+    copies["b"].high_watermark = log[55].base
+    plan = planned(tmp_path, copies)
+
+    assert plan.missing == ((log[50].base, log[55].base),)
+    assert written(tmp_path, plan, ()) == as_bytes([*log[:50]])
+
+
 def test_what_retention_took_from_the_copies_is_not_missing(seed: int, tmp_path: Path) -> None:
     rng = random.Random(f"{seed} retained")
     log = drawn_log(rng)

@@ -1,4 +1,4 @@
-"""A segment that is missing between two others is told by build, audit and forecast alike."""
+"""A segment that is missing, between two others or at the end, is told by all that ask for it."""
 
 import json
 import shutil
@@ -81,6 +81,43 @@ def test_without_the_cleaners_checkpoint_it_may_have_been_compaction(
     assert [found in row["message"] for row in audited if row["kind"] == "gap"] == [True, True]
     told = [row["consequence"] for row in forecast if found in str(row["message"])]
     assert told == ["not known", "not known"], forecast
+
+
+@pytest.mark.slow
+def test_a_log_without_its_end_is_a_finding_of_each_build(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    """Its high watermark lies behind its end; neither a log start there nor a segment's base is."""
+    for name in ("plain-0", "cleaned-0"):
+        (log_dir / name / LACKING).write_bytes(v2_batch(10, [(1000, b"k", b"v")] * 10))
+    for name in ("deleted-0", "empty-0", "torn-0"):
+        shutil.copytree(log_dir / "plain-0", log_dir / name)
+    (log_dir / "plain-0" / f"{20:020d}.log").unlink()
+    (log_dir / "empty-0" / f"{30:020d}.log").touch()
+    torn = log_dir / "torn-0" / f"{20:020d}.log"
+    torn.write_bytes(torn.read_bytes()[:-1])
+    marks = ("plain 0 21", "deleted 0 40", "empty 0 30", "torn 0 30", "cleaned 0 30")
+    _checkpoint(log_dir / "replication-offset-checkpoint", marks)
+    _checkpoint(log_dir / "log-start-offset-checkpoint", ("deleted 0 40",))
+
+    built = [
+        _run("build", "--source", log_dir, "--warehouse", tmp_path / "tables") for _ in range(2)
+    ]
+    _checkpoint(log_dir / "replication-offset-checkpoint", ("plain 0 20", "torn 0 29"))
+    sound = _run("build", "--source", log_dir, "--warehouse", tmp_path / "tables")
+
+    said = (
+        f"2 such, e.g. {log_dir}/plain-0/{10:020d}.log: the log ends at offset 20, below the high"
+        " watermark 21 that is checkpointed for it: its last segments are missing or damaged; put"
+        " it back from a backup or another replica"
+    )
+    for status, told, _ in built:
+        assert (status, said in told) == (1, True), told
+    assert (sound[0], "checkpointed" in sound[1]) == (0, False), sound[1]
+
+
+def _checkpoint(file: Path, lines: tuple[str, ...]) -> None:
+    file.write_text("\n".join(("0", str(len(lines)), *lines, "")))
 
 
 @pytest.mark.slow

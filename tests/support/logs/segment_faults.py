@@ -156,9 +156,15 @@ def _forked(drawn: Drawn, name: str) -> Happened | None:
         return None
     newer = forked(drawn.rng, drawn.held[name], _number_of(drawn, name, at))
     drawn.held[name] = newer
-    drawn.edits.append((name, lambda copy: setattr(copy, "epochs", epochs_of(newer))))
     high = max(newer[-1].last, drawn.log[-1].last) + 1
     base = drawn.log[at].base
+
+    def led(copy: LogCopy) -> None:
+        copy.epochs = epochs_of(newer)
+        if copy.high_watermark is not None:
+            copy.high_watermark = base  # no leader held more of the log that it was elected with
+
+    drawn.edits.append((name, led))
     return Happened((FORK,), base, high, drawn.others(name), (name,), base, high)
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import plus
+from kafka_segments.kafka.broker_rules.gaps import LACKS_END
 
 PARTITION = ("cluster", "topic", "partition")
 _NO_BROKER = -1
@@ -158,14 +159,10 @@ def _doubt() -> Column:
 def cut_short(high_watermark: Column) -> Column:
     """Return why a log does not tell its end: it lies below a high watermark; null: it does.
 
-    A checkpoint is never ahead of its log but where records are missing.
-
     Needs: log_end_offset.
-    Source: ReplicaManager.checkpointHighWatermarks.
     """
     why = F.format_string(
-        "not known: the log ends at offset %d, below the high watermark %d that is checkpointed"
-        " for it: its last segments are missing or damaged; add a whole copy as --source",
+        f"not known: {LACKS_END}; add a whole copy as --source",
         "log_end_offset",
         high_watermark,
     )

@@ -21,6 +21,18 @@ ShareCoordinatorService.shareGroupStateTopicConfigs, KafkaRaftLog.
 """
 
 
+LACKS_END = (
+    "the log ends at offset %d, below the high watermark %d that is checkpointed for it: its last"
+    " segments are missing or damaged"
+)
+"""What is said of a log that ends below its high watermark; gets both offsets.
+
+A checkpoint is never ahead of its log but where records are missing.
+
+Source: ReplicaManager.checkpointHighWatermarks.
+"""
+
+
 class Gap(NamedTuple):
     """Offsets that are missing: the first one, and the one behind the last."""
 

@@ -1,4 +1,4 @@
-"""Find segments that are missing between two others, in the logs below a build's sources."""
+"""Find segments that logs below a build's sources lack, between two others or at the end."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, told_gap
+from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, LACKS_END, told_gap
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_in_driver
 from kafka_segments.verbs.scan.planning import BuildWork
@@ -24,10 +24,11 @@ _ASKED = (
     *LOG_KEYS,
     *("base_offset", "path", "next_offset", "record_count", "damage", "vanished_at"),
 )
+_OF_LAST = ("path", "log_dir", "topic", "partition", "next_offset")
 
 
 class MissingSegment(NamedTuple):
-    """A gap in a log: where the missing segment would lie, and what was found."""
+    """What a log lacks: the place of the missing segment, or its last one; and what was found."""
 
     path: str
     found: str
@@ -53,7 +54,7 @@ _NOTHING_NOTED = _Noted({}, has_cleaner_offsets=False)
 def find_missing(
     warehouse: Warehouse, sources: Sequence[str], work: BuildWork
 ) -> tuple[MissingSegment, ...]:
-    """Return the gaps of all logs below the sources (``told_gap``)."""
+    """Return the gaps of all logs below the sources (``told_gap``), and those without their end."""
     noted = {
         row["log_dir"]: _Noted(
             {(each["topic"], each["partition"]): each for each in row["offsets"] or ()},
@@ -72,7 +73,10 @@ def _log_dirs(listed: DataFrame) -> list[dict[str, Any]]:
 
 
 def _of_rows(rows: pa.Table, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the segments before a gap, each with the base offset of the one behind it."""
+    """Yield the segments before a gap, each with the base offset of the one behind it.
+
+    So are the last ones of logs, without such an offset.
+    """
     is_there = pc.and_(pc.is_null(rows["vanished_at"]), lies_below_in_driver(rows["path"], sources))
     rows = rows.filter(is_there)
     folders = pc.replace_substring_regex(rows["path"], r"/[^/]*$", "")
@@ -80,11 +84,12 @@ def _of_rows(rows: pa.Table, sources: Sequence[str]) -> Iterator[dict[str, Any]]
     rows = rows.sort_by([("_folder", "ascending"), ("base_offset", "ascending")])
     before, behind = rows.slice(0, max(len(rows) - 1, 0)), rows.slice(1)
     before = before.append_column("next_base", behind["base_offset"].combine_chunks())
-    is_gap = pc.and_(
-        pc.equal(before["_folder"], behind["_folder"].combine_chunks()),
-        pc.greater(before["next_base"], before["next_offset"]),
-    )
+    is_same = pc.equal(before["_folder"], behind["_folder"].combine_chunks())
+    is_gap = pc.and_(is_same, pc.greater(before["next_base"], before["next_offset"]))
     yield from before.filter(is_gap).to_pylist()
+    for last in (before.filter(pc.invert(is_same)), rows.slice(len(before))):
+        for row in last.select(_OF_LAST).to_pylist():
+            yield {**row, "next_base": None}
 
 
 def _of_spark(warehouse: Warehouse, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -96,7 +101,7 @@ def _of_spark(warehouse: Warehouse, sources: Sequence[str]) -> Iterator[dict[str
         .where(F.col("vanished_at").isNull() & lies_below(F.col("path"), sources))
         .select(*_ASKED)
         .withColumn("next_base", F.lead("base_offset").over(behind))
-        .where(F.col("next_base") > F.col("next_offset"))
+        .where(F.col("next_base").isNull() | (F.col("next_base") > F.col("next_offset")))
     )
     for row in stream_rows(rows):
         yield row.asDict(recursive=True)
@@ -104,9 +109,25 @@ def _of_spark(warehouse: Warehouse, sources: Sequence[str]) -> Iterator[dict[str
 
 def _missing(pairs: Iterable[dict[str, Any]], noted: dict[str, _Noted]) -> Iterator[MissingSegment]:
     for row in pairs:
-        found = _gap(row, noted.get(row["log_dir"], _NOTHING_NOTED))
+        of_log = noted.get(row["log_dir"], _NOTHING_NOTED)
+        found = _lost_end(row, of_log) if row["next_base"] is None else _gap(row, of_log)
         if found is not None:
             yield found
+
+
+def _lost_end(row: dict[str, Any], noted: _Noted) -> MissingSegment | None:
+    """Return what a log lacks behind its last segment, if its high watermark lies there.
+
+    A segment that was not read has no end.
+    """
+    of_log = noted.logs.get((row["topic"], row["partition"]), {})
+    high_watermark, start = of_log.get("high_watermark"), of_log.get("log_start_offset") or 0
+    if high_watermark is None or row["next_offset"] is None:
+        return None
+    end = max(row["next_offset"], start)
+    if end >= high_watermark:
+        return None
+    return MissingSegment(row["path"], LACKS_END % (end, high_watermark))
 
 
 def _gap(row: dict[str, Any], noted: _Noted) -> MissingSegment | None:

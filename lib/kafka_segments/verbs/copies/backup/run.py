@@ -22,6 +22,7 @@ from kafka_segments.verbs.copies.backup.decide.ends import (
     judged_ends,
     last_batches,
     log_ends,
+    lost_ends,
     next_batches,
 )
 from kafka_segments.verbs.copies.backup.decide.verdicts import (
@@ -112,7 +113,9 @@ def run_backup(
     behind = _with_timestamps(found.segments.transform(next_batches(ends, found.read)), caches)
     marks = copies.where(F.col("copy") == BACKUP).select(*LOG, "high_watermark")
     dated = dated_logs(last, backup=BACKUP)
-    judged = ends.transform(judged_ends(marks, behind, dated, moment=moment))
+    judged = ends.transform(judged_ends(marks, behind, dated, moment=moment)).unionByName(
+        lost_ends(differences, marks, backup=BACKUP)
+    )
     absent = absent_logs(logs, backup=BACKUP)
     unheld = listed.transform(chosen_segments(absent)).transform(first_batches)
     first = _with_timestamps(unheld, caches)

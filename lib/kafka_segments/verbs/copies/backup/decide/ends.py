@@ -44,9 +44,8 @@ def log_ends(compared: DataFrame, *, backup: str) -> DataFrame:
     Needs: rows of ``divergences``.
     Gives: topic, partition, from_offset, until_offset, holders (copies that hold the first offset).
     """
-    is_behind = (F.col("kind") == DifferenceKind.BEHIND) & F.array_contains("copies", backup)
     return (
-        compared.where(is_behind)
+        compared.where(_is_behind(backup) & (F.size("right_copies") > 0))
         .groupBy(*LOG)
         .agg(
             F.min("from_offset").alias("from_offset"),
@@ -54,6 +53,32 @@ def log_ends(compared: DataFrame, *, backup: str) -> DataFrame:
             F.min_by("right_copies", "from_offset").alias("holders"),
         )
     )
+
+
+def lost_ends(compared: DataFrame, high_watermarks: DataFrame, *, backup: str) -> DataFrame:
+    """Judge what neither the backup nor the cluster holds, though a high watermark lies behind it.
+
+    It is missed if the backup notes that high watermark. Else the cluster does, and whether that
+    was there at the moment is not known.
+
+    Needs: rows of ``divergences``; ``high_watermarks``: see ``judged_ends``.
+    Gives: the columns of ``judged_ends``.
+    """
+    lacking = compared.where(_is_behind(backup) & (F.size("right_copies") == 0))
+    is_noted = F.coalesce(F.col("from_offset") < F.col("high_watermark"), F.lit(False))
+    until = F.least("until_offset", F.when(is_noted, F.col("high_watermark")))
+    return lacking.join(high_watermarks, list(LOG), how="left").select(
+        *LOG,
+        "from_offset",
+        until.alias("until_offset"),
+        "kind",
+        "detail",
+        is_noted.alias("is_missed"),
+    )
+
+
+def _is_behind(backup: str) -> Column:
+    return (F.col("kind") == DifferenceKind.BEHIND) & F.array_contains("copies", backup)
 
 
 def next_batches(ends: DataFrame, read: DataFrame) -> Transform:

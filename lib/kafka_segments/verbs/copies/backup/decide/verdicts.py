@@ -226,7 +226,8 @@ def judged_logs(
     """
     wanted = logs.where(F.col("copy") != backup).select(*LOG).distinct()
     own = copies.where(F.col("copy") == backup).select(*LOG, "end")
-    doubts = ends.where("NOT is_missed").select(*LOG, F.col("detail").alias("doubt"))
+    untold = ends.where("NOT is_missed").groupBy(*LOG)
+    doubts = untold.agg(F.min_by("detail", "from_offset").alias("doubt"))
     went_on = compared.where(F.col("kind").isin(*_WENT_ON) & F.array_contains("copies", backup))
     note = F.format_string("%s from %d on: %s", "kind", "from_offset", "detail")
     since = went_on.groupBy(*LOG).agg(F.array_sort(F.collect_list(note)).alias("since"))

@@ -131,9 +131,16 @@ def with_quorum_end(copies: Sequence[Copy]) -> list[Copy]:
 def of_other_clusters(copies: Sequence[Copy]) -> list[Copy]:
     """Return copies of several clusters without their leader epochs and high watermarks.
 
-    Each cluster has its own: what one has replicated need not be in another yet.
+    Each cluster has its own: what one has replicated need not be in another yet. A high watermark
+    beyond the copy's own end stays: what lies between is lost there.
     """
-    return [copy._replace(epochs=(), high_watermark=0) for copy in copies]
+    return [
+        copy._replace(
+            epochs=(),
+            high_watermark=copy.high_watermark if (copy.high_watermark or 0) > copy.end else 0,
+        )
+        for copy in copies
+    ]
 
 
 class CopyPiece(NamedTuple):
@@ -224,3 +231,8 @@ class Divergence(NamedTuple):
     right: tuple[str, ...] = ()
     epoch: int | None = None
     detail: str = ""
+
+    @property
+    def is_behind_all(self) -> bool:
+        """Whether no copy holds the range, which lies behind the end of each."""
+        return self.kind == DifferenceKind.BEHIND and not self.right

@@ -86,6 +86,19 @@ class Differences:
             if copy.name not in overlap.held and copy.start <= overlap.last:
                 yield from self._lacking(copy, overlap)
 
+    def behind_all(self) -> Iterator[Divergence]:
+        """Yield what no copy holds: from the end of the longest one to the high watermark."""
+        end = max(copy.end for copy in self._copies)
+        if self._committed is None or self._committed <= end:
+            return
+        noted = [one.name for one in self._copies if one.high_watermark == self._committed]
+        detail = (
+            f"no copy goes on behind {end}, and {', '.join(noted)} notes the high watermark"
+            f" {self._committed}: what lies between was committed"
+        )
+        names = tuple(copy.name for copy in self._copies)
+        yield Divergence(DifferenceKind.BEHIND, True, end, self._committed, names, detail=detail)
+
     def is_fork(self, overlap: Overlap) -> bool:
         """Tell whether copies hold batches of other leaders in an overlap.
 

@@ -95,6 +95,7 @@ def _compared(
         for side in fork.sides:
             yield from _compared(side, _unequal_ranges(side, ranges), log)
         return
+    yield from differences.behind_all()
 
 
 def _unequal_ranges(

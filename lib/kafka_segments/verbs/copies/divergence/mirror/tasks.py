@@ -13,6 +13,7 @@ from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line
+from kafka_segments.kafka.broker_rules.gaps import LACKS_END
 from kafka_segments.verbs.copies.divergence.decide.compaction import Compaction
 from kafka_segments.verbs.copies.divergence.decide.copies import Copy
 from kafka_segments.verbs.copies.divergence.log_reading.log_files import is_of_tier
@@ -40,8 +41,8 @@ def compare_mirrors(syncs: Sequence[LogSegments]) -> Transform:
     """Compare each log with its mirror, record by record.
 
     Needs: topic and partition of the source, mirror_topic, side (``SOURCE`` or ``MIRROR``), path,
-        base_offset, size_bytes, start, ``NOTED``: a row for each segment. ``syncs``: logs of
-        offset syncs.
+        base_offset, size_bytes, start, high_watermark, ``NOTED``: a row for each segment.
+        ``syncs``: logs of offset syncs.
     Gives: ``MIRRORED``, a row for each range of records, and for each sync that is wrong.
     """
 
@@ -73,12 +74,15 @@ def _compared(
             read = reader.read(LogSegments(files, own[0]["start"]))
             logs[side] = _with_compaction(read.log, own[0])
             rows += [_problem(side, text) for text in read.problems]
-        noted = [sync for one in syncs for sync in reader.syncs(one, *log)]
+            end, noted = max(read.log.end, own[-1]["base_offset"]), own[0]["high_watermark"]
+            if noted is not None and end < noted:
+                rows.append(_problem(f"{side}:", LACKS_END % (end, noted)))
+        told = [sync for one in syncs for sync in reader.syncs(one, *log)]
     except (OSError, FileChangedError) as error:
         return [_problem("", f"{first_line(error)}: a file has changed since it was listed")]
     source, mirror = logs[SOURCE], logs[MIRROR]
     rows += [{**one._asdict(), "detail": ""} for one in compare_mirror(source, mirror)]
-    return rows + [_wrong(sync) for sync in wrong_syncs(source, mirror, noted)]
+    return rows + [_wrong(sync) for sync in wrong_syncs(source, mirror, told)]
 
 
 def _with_compaction(log: MirroredLog, noted: Mapping[str, Any]) -> MirroredLog:

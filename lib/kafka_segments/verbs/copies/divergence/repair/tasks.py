@@ -1,6 +1,6 @@
 """Make whole logs of damaged copies, in the executors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -90,7 +90,8 @@ def _repaired(
         keys = keyed_logs(rows)
         compared = compare_log(copies, ranges, CopyFiles(), keys)
         if not settings.logs and not any(row.kind in UNSOUND for row in compared):
-            return []
+            lacking = [row for row in compared if row.is_behind_all]
+            return _missing((row.from_offset, row.until_offset) for row in lacking)
         if Compaction(copies, keys).noted_end is not None:
             compared = compare_log(copies, ranges, CopyFiles(), keys, check_keys=True)
         segments = {row["copy"]: [WholeSegment(**one) for one in row["segments"]] for row in rows}
@@ -100,11 +101,11 @@ def _repaired(
         if plan.refused:
             return [_told(State.REFUSED, copies, plan.refused)]
         if settings.out is None:
-            return [*_planned(plan), *_missing(plan)]
+            return [*_planned(plan), *_missing(plan.missing)]
         rolls = [one.base_offset for one in segments[plan.history]]
         topic_id = next((row["topic_id"] for row in rows if row["topic_id"]), None)
         log = NewLog(Path(settings.out, name), plan.taken, rolls, topic_id, settings.now_ms)
-        return [*map(_built, write_log(log)), *_missing(plan)]
+        return [*map(_built, write_log(log)), *_missing(plan.missing)]
     except (SetAsideError, OSError, FileChangedError) as error:
         return [_told(State.REFUSED, copies, first_line(error))]
 
@@ -137,11 +138,11 @@ def _planned(plan: Repair) -> list[dict[str, Any]]:
     ]
 
 
-def _missing(plan: Repair) -> list[dict[str, Any]]:
+def _missing(ranges: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
     detail = "no copy holds these offsets as they should be"
     return [
         {"state": State.MISSING, "from_offset": low, "until_offset": high, "detail": detail}
-        for low, high in plan.missing
+        for low, high in ranges
     ]
 
 

@@ -11,6 +11,7 @@ SOURCE, MIRROR = "source", "mirror"
 LOG = ("topic", "partition")
 NOTED = ("cleaner_offset", "has_cleaner_checkpoint", "is_compact")
 """What is noted of a log's compaction, see ``decide.copies.Copy``."""
+_KEPT = ("start", "high_watermark", *NOTED)
 _SYNCS = r"^mm2-offset-syncs\..*\.internal$"
 _INTERNAL = r"^(__.*|heartbeats|.*\.checkpoints\.internal|mm2-.*\.internal)$"
 
@@ -21,11 +22,12 @@ def best_replicas(logs: DataFrame, source: Collection[str]) -> Transform:
     1. That is the one whose last segment begins at the greatest offset. Where several begin there,
        the larger one counts, and of equal ones that of the copy whose name comes first.
     2. It starts where its first segment does, or at a log start offset behind that.
-    3. What is noted of compaction is that of all replicas of its side.
+    3. What is noted of compaction, and the high watermark, is that of all replicas of its side.
 
     Needs: rows of ``frames.chosen_segments``; ``logs``: rows of ``frames.listed_logs`` with
         is_compact; ``source``: the copies of the source, others are of the mirror.
-    Gives: side, topic, partition, path, base_offset, size_bytes, start, ``NOTED``.
+    Gives: side, topic, partition, path, base_offset, size_bytes, start, high_watermark (null: not
+        known), ``NOTED``.
     """
     side = F.when(F.col("copy").isin(*source), SOURCE).otherwise(MIRROR)
     own = ("side", "copy", *LOG)
@@ -42,14 +44,14 @@ def best_replicas(logs: DataFrame, source: Collection[str]) -> Transform:
         of_sides = logs.withColumn("side", side)
         starts = of_sides.select(*own, "log_start_offset")
         noted = of_sides.groupBy("side", *LOG).agg(
-            F.max("cleaner_offset").alias("cleaner_offset"),
+            *(F.max(name).alias(name) for name in ("cleaner_offset", "high_watermark")),
             *(F.bool_or(name).alias(name) for name in NOTED[1:]),
         )
         chosen = best.join(starts, list(own), how="inner").join(noted, ["side", *LOG])
         start = F.greatest("_first", F.coalesce("log_start_offset", F.lit(0)))
         return of_side.join(
-            chosen.select(*own, start.alias("start"), *NOTED), list(own), how="inner"
-        ).select("side", *LOG, "path", "base_offset", "size_bytes", "start", *NOTED)
+            chosen.withColumn("start", start).select(*own, *_KEPT), list(own), how="inner"
+        ).select("side", *LOG, "path", "base_offset", "size_bytes", *_KEPT)
 
     return transform
 

@@ -114,7 +114,7 @@ def plan_repair(
     gone = [
         one
         for row in own
-        if row.kind in UNSOUND
+        if row.kind in UNSOUND or row.is_behind_all
         for one in _outside(row, max(start, cleaned), begin, end)
     ]
     return Repair(named, tuple(taken), tuple(Spans([*missing, *gone])))
