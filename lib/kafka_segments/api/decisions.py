@@ -17,6 +17,7 @@ from kafka_segments.api.arguments import (
     path,
     paths,
 )
+from kafka_segments.api.not_known import keeps_told
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
@@ -33,6 +34,7 @@ from kafka_segments.verbs.judge.roll.run import run_what_if as run_roll_what_if
 class OpenDecisions(OpenTables):
     """The decisions of brokers, now and by other settings."""
 
+    @keeps_told
     def retention(
         self,
         *,
@@ -72,6 +74,7 @@ class OpenDecisions(OpenTables):
         options = self._retention_options(now, given, remote_offsets, kafka_version, topics)
         return run_retention(self._warehouse, options, dry_run=not save)
 
+    @keeps_told
     def retention_what_if(
         self,
         what_if: Mapping[str, Sequence[Scalar]],
@@ -98,6 +101,7 @@ class OpenDecisions(OpenTables):
         options = self._retention_options(now, given, remote_offsets, kafka_version, topics)
         return run_retention_what_if(self._warehouse, options, grid(what_if, RetentionConfig))
 
+    @keeps_told
     def explain(
         self,
         log: str,
@@ -125,6 +129,7 @@ class OpenDecisions(OpenTables):
             self._warehouse, options, topic=folder.topic, partition=folder.partition
         ).orderBy("cluster", "broker_id", "log_dir", "base_offset")
 
+    @keeps_told
     def roll(
         self,
         *,
@@ -178,6 +183,7 @@ class OpenDecisions(OpenTables):
         )
         return run_roll(self.spark, options, dry_run=not save)
 
+    @keeps_told
     def roll_what_if(
         self,
         what_if: Mapping[str, Sequence[Scalar]],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from kafka_segments.api.arguments import Moment, choice, clock_or, names, optional_ms
+from kafka_segments.api.not_known import keeps_told
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
 from kafka_segments.engine.tables.views import CURRENT
@@ -36,6 +37,7 @@ class OpenInternals:
     def __init__(self, tables: OpenTables, kept: ExitStack) -> None:
         self._tables = tables
         self._kept = kept
+        self._told = tables._told
 
     def __repr__(self) -> str:
         return f"<kafka_segments: internals of {self._tables.uri}>"
@@ -90,6 +92,7 @@ class OpenInternals:
         """A row for each segment in tiered storage, as `tier` saved it last."""
         return self._tables.table("remote_segments")
 
+    @keeps_told
     def state(
         self, *, at: Moment | None = None, offset: int | None = None, cluster: str | None = None
     ) -> DataFrame:
@@ -111,6 +114,7 @@ class OpenInternals:
         as_of = AsOf(offset=offset) if offset is not None else AsOf(ms=clock_or(at))
         return run_state(self._tables.spark, StateOptions(self._tables.uri, as_of, cluster))
 
+    @keeps_told
     def changed(self, *, since: Moment | None = None, cluster: str | None = None) -> DataFrame:
         """Return which configs, leaders and replicas changed, when, and at which offset.
 
@@ -124,6 +128,7 @@ class OpenInternals:
         options = ChangesOptions(self._tables.uri, optional_ms(since, clock()), cluster)
         return run_changed(self._tables.spark, options)
 
+    @keeps_told
     def transactions(
         self,
         *,
@@ -150,6 +155,7 @@ class OpenInternals:
         options = TransactionsOptions(self._tables.uri, logs, clock_or(now))
         return run_transactions(self._tables.spark, options, self._kept)
 
+    @keeps_told
     def groups(
         self,
         *,
@@ -179,6 +185,7 @@ class OpenInternals:
         options = GroupsOptions(self._tables.uri, rules, cluster, broker_id, names(groups))
         return run_groups(self._tables.spark, options, self._kept)
 
+    @keeps_told
     def tier(
         self,
         *,
@@ -214,6 +221,7 @@ class OpenInternals:
         options = replace(options, grace_ms=grace_ms, is_dry=not save)
         return run_tier(self._tables.spark, options, self._kept).segments
 
+    @keeps_told
     def not_copied(
         self,
         *,

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.api.arguments import Moment, clock_or
+from kafka_segments.console.as_built import not_known_as_built
 from kafka_segments.console.options import ROOT
 from kafka_segments.engine.rows.workers import take_own_python
 from kafka_segments.engine.spark.session import spark_session
@@ -25,6 +26,7 @@ class OpenTables:
 
     def __init__(self, uri: str, spark: SparkSession | None) -> None:
         self.uri = uri
+        self._told: dict[str, None] = {}
         self._kept = ExitStack()
         self.spark = spark or self._kept.enter_context(
             spark_session("kafka_segments", root=ROOT, is_long=True)
@@ -79,6 +81,17 @@ class OpenTables:
                 " line, or fail; see docs/clusters.md",
                 stacklevel=4,
             )
+
+    def not_known(self) -> list[str]:
+        """Say what the answers since ``open`` did not know, and what all answers may lack.
+
+        The lines are those that the command line has on stderr, where they make the exit status 1,
+        each once: first what each answer told when it was asked for, then of the tables as they
+        are now which logs lack their end, which log directories' notes were not read, and what
+        cannot be read. Where an answer has rows that say of themselves that something is not known,
+        these do. None: nothing is not known.
+        """
+        return [*self._told, *not_known_as_built(self.spark, self.uri)]
 
     @property
     def tables(self) -> list[str]:

@@ -19,6 +19,7 @@ from kafka_segments.api.arguments import (
 from kafka_segments.api.decisions import OpenDecisions
 from kafka_segments.api.directories import DiskAccount, account_of, disk_options
 from kafka_segments.api.internals import OpenInternals
+from kafka_segments.api.not_known import keeps_told
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
@@ -45,6 +46,7 @@ class OpenWarehouse(OpenDecisions):
         """What the cluster wrote about itself: the tables of `internals`, and its verbs."""
         return OpenInternals(self, self._kept)
 
+    @keeps_told
     def search(
         self,
         *times: Moment,
@@ -101,6 +103,7 @@ class OpenWarehouse(OpenDecisions):
         )
         return run_search(self._warehouse, options, self._kept)
 
+    @keeps_told
     def lag(
         self,
         *,
@@ -133,6 +136,7 @@ class OpenWarehouse(OpenDecisions):
         options = self._lag_options(at, groups, logs, release)
         return run_lag(self._warehouse, options, self._kept)
 
+    @keeps_told
     def share_lag(
         self,
         *,
@@ -155,6 +159,7 @@ class OpenWarehouse(OpenDecisions):
         options = self._lag_options(at, groups, logs, release)
         return run_share_lag(self._warehouse, options, self._kept)
 
+    @keeps_told
     def explain_lag(
         self,
         group: str,
@@ -210,6 +215,7 @@ class OpenWarehouse(OpenDecisions):
             most_record_bytes=most_record_bytes,
         )
 
+    @keeps_told
     def latency(
         self,
         *,
@@ -229,6 +235,7 @@ class OpenWarehouse(OpenDecisions):
         logs = choice(topics, partitions, cluster, broker_id)
         return run_latency(self._warehouse, logs, self._kept)
 
+    @keeps_told
     def disk(self, *folders: FilePath, now: Moment | None = None) -> DiskAccount:
         """Account for the bytes of log directories on this machine, with what the tables add.
 

@@ -13,6 +13,8 @@ from kafka_segments.errors import KafkaSegmentsError
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+    from kafka_segments.engine.tables.as_built import AsBuilt
+
 
 def tell_as_built(
     spark: "SparkSession",
@@ -36,9 +38,26 @@ def tell_as_built(
         tables = Warehouse(spark, warehouse)
         found = read_as_built(tables, topics, partition, has_starts=has_starts)
         _say_age(found.builds_ms, now_ms)
-        if found.cut_examples:
-            tell_not_known([cut_logs_line(found.cut_examples)])
-        tell_not_known(unread_notes_lines(found.unread_examples))
+        tell_not_known(_lines_as_built(found))
+
+
+def not_known_as_built(spark: "SparkSession", warehouse: str) -> list[str]:
+    """Return what makes answers from all tables doubtful, in the words of ``tell_as_built``."""
+    from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
+
+    try:
+        return list(_lines_as_built(read_as_built(Warehouse(spark, warehouse))))
+    except KafkaSegmentsError as error:
+        return [_unread_tables(error)]
+
+
+def _lines_as_built(found: "AsBuilt") -> Iterator[str]:
+    if not found.builds_ms:
+        yield "how old the tables are is not known: they tell of no build"
+    if found.cut_examples:
+        yield cut_logs_line(found.cut_examples)
+    yield from unread_notes_lines(found.unread_examples)
 
 
 def tell_age(
@@ -59,9 +78,11 @@ def tell_age(
 
     with _not_known_where_broken():
         found = read_age(Warehouse(spark, warehouse), allowed)
-        if now_ms is not None:
-            _say_age(found.builds_ms, now_ms)
-        tell_not_known(unread_notes_lines(found.unread_examples))
+        if now_ms is None:
+            tell_not_known(unread_notes_lines(found.unread_examples))
+            return
+        _say_age(found.builds_ms, now_ms)
+        tell_not_known(_lines_as_built(found))
 
 
 @contextmanager
@@ -71,15 +92,17 @@ def _not_known_where_broken() -> Iterator[None]:
         yield
     except KafkaSegmentsError as error:
         give_tables_age(None)
-        tell_not_known([f"how old the tables are, and what they lack, is not known: {error}"])
+        tell_not_known([_unread_tables(error)])
+
+
+def _unread_tables(error: KafkaSegmentsError) -> str:
+    return f"how old the tables are, and what they lack, is not known: {error}"
 
 
 def _say_age(builds_ms: Sequence[int], now_ms: int) -> None:
     give_tables_age(now_ms - min(builds_ms) if builds_ms else None)
     if builds_ms:
         say(_age(min(builds_ms), max(builds_ms), now_ms))
-    else:
-        tell_not_known(["how old the tables are is not known: they tell of no build"])
 
 
 def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:

@@ -114,7 +114,6 @@ def _tier(
         print_gaps,
         print_rebuilt,
         print_tier,
-        print_unseen,
     )
     from kafka_segments.verbs.find.internals.tier.run import (  # noqa: PLC0415
         TierOptions,
@@ -143,11 +142,11 @@ def _tier(
             segments = found.objects.transform(rebuildable)
             if not dry_run:
                 write_rebuilt(segments, rebuild, partitions=metadata_partitions or 1)
-            findings = print_rebuilt(found.objects, segments, output) + print_unseen(found)
+            findings = print_rebuilt(found.objects, segments, output)
         elif not_copied:
-            findings = print_gaps(offsets_not_copied(found), output) + print_unseen(found)
+            findings = print_gaps(offsets_not_copied(found), output)
         else:
-            findings = print_tier(found, output) + print_unseen(found)
+            findings = print_tier(found, output)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE
 
 

@@ -4,7 +4,6 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import say
-from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
@@ -33,13 +32,6 @@ def print_tier(tier: Tier, output: str) -> int:
         size = "" if row["bytes"] == 0 else f", {size_text(row['bytes'])} in the tier"
         say(f"{row['finding']}: {row['segments']} segments{size}")
     return sum(row["segments"] for row in found)
-
-
-def print_unseen(tier: Tier) -> int:
-    """Say on stderr how many folders or links were not looked into; return how many."""
-    if tier.unseen:
-        say_not_known(f"{tier.unseen} folders or links not looked into: what is there is not known")
-    return tier.unseen
 
 
 def _segment(row: Row) -> tuple[str, ...]:

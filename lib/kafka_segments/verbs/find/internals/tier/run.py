@@ -86,13 +86,11 @@ class Tier(NamedTuple):
         segments: the columns of ``remote_segments``.
         not_copied: the columns of ``not_copied``; None: the tables have no local logs.
         objects: the columns of ``list_objects``, of segments that no record claims.
-        unseen: how many folders or links were not looked into.
     """
 
     segments: DataFrame
     not_copied: DataFrame | None
     objects: DataFrame
-    unseen: int
 
 
 def run_tier(
@@ -122,7 +120,7 @@ def run_tier(
     _refuse_absent(options, counted, folders, *_topics_of(tables, cluster))
     objects = computed_once(_objects(tables, _only(options, folders), options), caches)
     bare = _bare(options, folders, objects)
-    tell_not_known((*unread, *doubtful, *bare))
+    tell_not_known((*unread, *doubtful, *bare, *unseen))
     decide = decide_findings(
         now_ms=options.now_ms,
         grace_ms=options.grace_ms,
@@ -148,7 +146,7 @@ def run_tier(
     if local is not None:
         ours = _only(options, local.where(F.col("cluster") == cluster))
         gaps = rows.transform(not_copied(ours, tiered=tiered))
-    return Tier(rows, gaps, unclaimed, unseen)
+    return Tier(rows, gaps, unclaimed)
 
 
 def offsets_not_copied(tier: Tier) -> DataFrame:
@@ -256,12 +254,15 @@ def _bare(options: TierOptions, folders: DataFrame, objects: DataFrame) -> list[
     ]
 
 
-def _folders(spark: SparkSession, options: TierOptions, caches: ExitStack) -> tuple[DataFrame, int]:
-    """Return the folders of partitions in the tier, and how many others were not looked into."""
+def _folders(
+    spark: SparkSession, options: TierOptions, caches: ExitStack
+) -> tuple[DataFrame, list[str]]:
+    """Return the folders of partitions in the tier, and a line if others were not looked into."""
     listed, loads = list_sources(spark, options.sources, caches, follow_links=options.follow_links)
     expect(spark, Work.LIST, Load(segments=sum(load.segments for load in loads.values())))
     unseen = sum(loads.get(kind, Load()).segments for kind in kinds.UNSEEN)
-    return listed.where(F.col("kind") == kinds.LOG), unseen
+    line = f"{unseen} folders or links not looked into: what is there is not known"
+    return listed.where(F.col("kind") == kinds.LOG), [line] if unseen else []
 
 
 def _objects(tables: Warehouse, folders: DataFrame, options: TierOptions) -> DataFrame:
