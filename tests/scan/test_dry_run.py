@@ -157,6 +157,28 @@ def test_a_build_stops_where_a_disk_seems_not_to_be_mounted(
 
 
 @pytest.mark.usefixtures("few")
+def test_a_build_stops_where_one_disk_of_several_seems_not_to_be_mounted(
+    spark: SparkSession, warehouse: str, options: BuildOptions, log_dir: Path, tmp_path: Path
+) -> None:
+    """One that a broker has left without a log still has its ``meta.properties``."""
+    for name in ("one", "two", "three"):
+        shutil.copytree(next(log_dir.iterdir()), tmp_path / "mnt" / name / "t-0")
+    asked = replace(options, sources=(str(tmp_path / "mnt"),))
+    tables = Warehouse(spark, warehouse)
+    known = run_build(tables, asked).segments_found // 3
+    gone = tmp_path / "mnt" / "three"
+    shutil.rmtree(gone / "t-0")
+
+    for build in (partial(plan_without_spark, warehouse), partial(run_build, tables)):
+        with pytest.raises(VanishedError, match=rf"three: {known} of {known} segments .* vanished"):
+            build(asked)
+
+    assert _both(spark, warehouse, asked, most_vanished=100).segments_vanished == known
+    (gone / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=3\n")
+    assert _both(spark, warehouse, asked).segments_vanished == known
+
+
+@pytest.mark.usefixtures("few")
 def test_a_build_goes_on_where_a_broker_deleted_what_is_gone(
     spark: SparkSession, warehouse: str, built: BuildOptions
 ) -> None:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, OF_LOG_DIR, PARTITION_METADATA
 
 LOG_SUFFIX = ".log"
+IN_LOG_DIR = r"/[0-9]{20}\.log$"
+"""How the path of a segment in a log directory ends; the name of an object of a tier has an id."""
 METADATA_TOPIC = "__cluster_metadata"
 OFFSETS_TOPIC = "__consumer_offsets"
 SNAPSHOT_SUFFIX = ".snapshot"

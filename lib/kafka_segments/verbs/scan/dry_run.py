@@ -4,7 +4,9 @@ The rules are those of ``scan.decide.plan`` and ``sources.broker_identity``; the
 against each other. A tree or a table too large for one process is left to Spark.
 """
 
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from kafka_segments.files.storage.delta_log import last_version
 from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.files.storage.uris import join_uri, lies_in
+from kafka_segments.kafka.wire.names import IN_LOG_DIR
 from kafka_segments.verbs.scan.decide.unchanged import (
     Identity,
     OptionsInWords,
@@ -30,6 +33,8 @@ from kafka_segments.verbs.scan.summary import BuildSummary
 _MOST_ROWS = 200_000
 _MOST_BYTES = 64 * 1024 * 1024
 _READ = (*SEGMENT_KEYS, "path", "fingerprint", "vanished_at")
+_LOG_DIR = SEGMENT_KEYS.index("log_dir")
+_IN_LOG_DIR = re.compile(IN_LOG_DIR)
 
 Key = tuple[Any, ...]
 """The values of ``SEGMENT_KEYS``."""
@@ -90,7 +95,7 @@ def plan_without_spark(warehouse: str, options: BuildOptions) -> BuildSummary | 
         identity=Identity(options.cluster, options.broker_id),
         full=options.full,
     )
-    lost = _lost(known, gone, found, options.sources)
+    lost = _lost(known, gone, listed, options.sources)
     refuse_lost(lost, most_percent=options.most_vanished, what="segments")
     with_segments = {row.source for row in found}
     empty = tuple(source for source in options.sources if source not in with_segments)
@@ -209,15 +214,23 @@ def _vanished(
 def _lost(
     known: Mapping[Key, KnownSegment],
     gone: Sequence[KnownSegment],
-    found: Sequence[Listed],
+    listed: Sequence[Listed],
     sources: Sequence[str],
 ) -> Iterator[Lost]:
     """Count as ``count_lost`` does."""
-    folders = {_folder(_path(row)) for row in found}
-    lost = [row for row in gone if _folder(row.path) not in folders]
+    folders = {_folder(_path(row)) for row in listed if row.kind == kinds.SEGMENT}
+    lost = {row.path for row in gone if _folder(row.path) not in folders}
+    before = {row.path: key[_LOG_DIR] for key, row in known.items() if not row.has_vanished}
     for source in sources:
-        before = sum(not row.has_vanished and lies_in(row.path, source) for row in known.values())
-        yield Lost(source, before, sum(lies_in(row.path, source) for row in lost))
+        counts = (sum(lies_in(path, source) for path in paths) for paths in (before, lost))
+        yield Lost(source, *counts)
+    there = {row.log_dir for row in listed if row.kind == kinds.LOG_DIR}
+    of_brokers = {path: at for path, at in before.items() if _IN_LOG_DIR.search(path)}
+    counted = Counter(of_brokers.values())
+    counted_lost = Counter(at for path, at in of_brokers.items() if path in lost)
+    for log_dir, number in counted.items():
+        if log_dir not in there and counted_lost[log_dir] == number:
+            yield Lost(log_dir, number, number)
 
 
 def _folder(path: str) -> str:

@@ -108,8 +108,7 @@ def plan_build(
     """
     work = _Planner(warehouse, options, now, caches).plan()
     if work.vanished is not None and work.known is not None:
-        found = work.listed.where(F.col("kind") == kinds.SEGMENT)
-        counted = decide.count_lost(work.known, work.vanished, found, options.sources)
+        counted = decide.count_lost(work.known, work.vanished, work.listed, options.sources)
         lost = (Lost(**row.asDict()) for row in counted.collect())
         refuse_lost(lost, most_percent=options.most_vanished, what="segments")
     return work

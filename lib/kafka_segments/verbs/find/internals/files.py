@@ -58,11 +58,13 @@ class InternalFiles(NamedTuple):
 
     Attributes:
         files: rows of ``FILE_COLUMNS``.
+        listed: the rows of the listing.
         unseen: the folders and links that were not looked into.
         empty_sources: those below which there is no segment, of whichever topic.
     """
 
     files: DataFrame
+    listed: DataFrame
     unseen: tuple[str, ...]
     empty_sources: tuple[str, ...]
 
@@ -76,7 +78,8 @@ def find_files(spark: SparkSession, origin: Origin, caches: ExitStack) -> Intern
     if loads.keys() & set(kinds.UNSEEN):
         rows = listed.where(F.col("kind").isin(*kinds.UNSEEN)).select(file_path()).collect()
         unseen = tuple(row[0] for row in rows)
-    return InternalFiles(files, unseen, sources_without_segments(origin.sources, here, listed))
+    empty = sources_without_segments(origin.sources, here, listed)
+    return InternalFiles(files, listed, unseen, empty)
 
 
 def internal_files(listed: DataFrame, origin: Origin, caches: ExitStack) -> DataFrame:

@@ -164,7 +164,8 @@ def _changes(tables: Warehouse, found: InternalFiles, origin: Origin, caches: Ex
     judged = computed_once(compared.transform(judged_by(looks)), caches)
     logs = changed_logs(judged).collect()
     if any(not log["keeps_rows"] for log in logs):
-        counted = seen.transform(count_lost_logs(found.files, _folder(), origin.sources)).collect()
+        count = count_lost_logs(found.files, found.listed, _folder(), origin.sources)
+        counted = seen.transform(count).collect()
         lost = (Lost(**row.asDict()) for row in counted)
         refuse_lost(lost, most_percent=origin.most_vanished, what="logs of internal topics")
     changes = Changes(known, judged, logs)

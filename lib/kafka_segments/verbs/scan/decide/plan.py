@@ -9,9 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import file_path, lies_below
+from kafka_segments.engine.sources.lost_log_dirs import lost_log_dirs
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import INDEX
+from kafka_segments.kafka.wire.names import IN_LOG_DIR
 from kafka_segments.verbs.scan.decide.unchanged import fingerprint_columns
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"
@@ -204,29 +207,32 @@ def count_work(planned: DataFrame, gone_keys: DataFrame, known: DataFrame) -> Da
 
 
 def count_lost(
-    known: DataFrame, vanished: DataFrame, found: DataFrame, sources: Sequence[str]
+    known: DataFrame, vanished: DataFrame, listed: DataFrame, sources: Sequence[str]
 ) -> DataFrame:
     """Count below each source the segments that are known, and those of logs that are gone.
 
     A broker that deletes records leaves a log its last segment. So the segments of logs of which
     none is left count: a disk that is not mounted, or another folder under its name, has lost them.
+    So are those of each log directory that is none any more, however few of its source's they are;
+    not in tiered storage, where folders go with their last object.
 
     Needs: ``known`` and ``vanished``: rows of ``segments``, the latter those that were not found
-        again; ``found``: the segments of a listing, of all logs of ``vanished``.
+        again; ``listed``: rows of a listing, with the segments of all logs of ``vanished``.
     Gives: the columns of ``sources.missing.Lost``; no row for a source of which nothing is known.
     """
+    found = listed.where(F.col("kind") == kinds.SEGMENT)
     here = found.select(_folder(file_path()).alias("_folder")).distinct()
-    there = vanished.select("path", _folder(F.col("path")).alias("_folder"))
-    lost = there.join(here, "_folder", how="left_anti").select("path", F.lit(1).alias("lost"))
-    before = known.where(F.col("vanished_at").isNull()).select("path", F.lit(0).alias("lost"))
+    there = vanished.select("path", "log_dir", _folder(F.col("path")).alias("_folder"))
+    gone = there.join(here, "_folder", how="left_anti").drop("_folder")
+    before = known.where(F.col("vanished_at").isNull()).select("path", "log_dir")
+    both = before.withColumn("lost", F.lit(0)).unionByName(gone.withColumn("lost", F.lit(1)))
+    counts = (F.count_if(F.col("lost") == 0).alias("known"), F.sum("lost").alias("lost"))
     of_source = F.coalesce(
         *(F.when(lies_below(F.col("path"), [source]), F.lit(source)) for source in sources)
     )
-    return (
-        before.unionByName(lost)
-        .groupBy(of_source.alias("source"))
-        .agg(F.count_if(F.col("lost") == 0).alias("known"), F.sum("lost").alias("lost"))
-    )
+    by_dir = both.where(F.col("path").rlike(IN_LOG_DIR)).groupBy("log_dir").agg(*counts)
+    by_source = both.groupBy(of_source.alias("source")).agg(*counts)
+    return by_source.unionByName(by_dir.transform(lost_log_dirs(listed)))
 
 
 def _folder(path: Column) -> Column:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.sources.broker_identity import lies_below
+from kafka_segments.engine.sources.lost_log_dirs import lost_log_dirs
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.verbs.find.internals.metadata.image import ENTRIES, TOPIC
@@ -13,10 +14,15 @@ from kafka_segments.verbs.find.internals.metadata.image import ENTRIES, TOPIC
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 
 
-def count_lost_logs(files: DataFrame, folder: Column, sources: Sequence[str]) -> Transform:
+def count_lost_logs(
+    files: DataFrame, listed: DataFrame, folder: Column, sources: Sequence[str]
+) -> Transform:
     """Count below each source the logs that are known, and those of which no file was found.
 
-    Needs: rows of ``internal_files``; ``files``: rows of files; ``folder``: where a log lies.
+    So are those of each log directory that is none any more, see ``lost_log_dirs``.
+
+    Needs: rows of ``internal_files``; ``files``: rows of files; ``listed``: rows of their listing;
+        ``folder``: where a log lies.
     Gives: the columns of ``sources.missing.Lost``.
     """
     place = list(LOG_KEYS[2:])
@@ -26,9 +32,9 @@ def count_lost_logs(files: DataFrame, folder: Column, sources: Sequence[str]) ->
     def transform(known: DataFrame) -> DataFrame:
         logs = known.select(*place, of_source.alias("source")).distinct()
         marked = logs.join(there, place, how="left")
-        return marked.groupBy("source").agg(
-            F.count("*").alias("known"), F.count_if(F.col("lost").isNull()).alias("lost")
-        )
+        counts = (F.count("*").alias("known"), F.count_if(F.col("lost").isNull()).alias("lost"))
+        by_dir = marked.groupBy("log_dir").agg(*counts).transform(lost_log_dirs(listed))
+        return marked.groupBy("source").agg(*counts).unionByName(by_dir)
 
     return transform
 
