@@ -15,6 +15,7 @@ from sections import ROOT, SCRATCH, Section, best
 
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.messages.encoder import encode, write_unsigned_varint
 from kafka_segments.kafka.messages.messages import LAYOUTS
 from kafka_segments.verbs.find.internals.files import Origin
@@ -212,6 +213,6 @@ def _decode(log: Path, topic: str) -> None:
 def _fill(spark: SparkSession, disk: Path) -> None:
     warehouse = SCRATCH / "internals" / "warehouse"
     shutil.rmtree(warehouse, ignore_errors=True)
-    options = InternalsOptions(str(warehouse), Origin((str(disk),)))
+    options = InternalsOptions(Origin((str(disk),)))
     with ExitStack() as caches:
-        run_internals(spark, options, caches)
+        run_internals(Warehouse(spark, str(warehouse)), options, caches)

@@ -66,8 +66,8 @@ def bench_queries(*, quick: bool) -> Section:
         fill(spark, warehouse, count)
 
         def seconds_of(query: str) -> float:
-            options = SqlOptions(warehouse.root, query, NOW_MS)
-            return best(lambda: run_sql(spark, options).collect(), ROUNDS)
+            options = SqlOptions(query, NOW_MS)
+            return best(lambda: run_sql(warehouse, options).collect(), ROUNDS)
 
         before = [seconds_of(one.query) for one in asked]
         DeltaTable.forPath(spark, warehouse.uri(SEGMENTS)).optimize().executeCompaction()

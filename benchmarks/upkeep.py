@@ -78,15 +78,15 @@ def bench_upkeep(*, quick: bool) -> Section:
                 _append(root, spark.range(number, count, COMMITS))
             for table in (tables.RUNS, tables.LOG_DIRS, tables.UNRECOGNIZED_FILES):
                 root.create(table)
-            options = CompactOptions(warehouse=folder, now_ms=NOW_MS)
+            options = CompactOptions(NOW_MS, set_aside=f"{folder}/_set_aside")
             timed("one segment's entries, before", lambda: _look_up(root))
             timed(
                 "`validate`: every suite, Data Docs",
-                lambda: run_validate(spark, ValidateOptions(folder, NOW_MS)),
+                lambda: run_validate(root, ValidateOptions(NOW_MS)),
             )
-            timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compact(spark, options))
+            timed("`compact`: OPTIMIZE and VACUUM", lambda: run_compact(root, options))
             timed("one segment's entries, after", lambda: _look_up(root))
-            timed("`compact` again", lambda: run_compact(spark, options))
+            timed("`compact` again", lambda: run_compact(root, options))
         section.lines += ["", "From the shell's prompt back to it, over the same tables:", ""]
         section.table("verb", "s")
         for name, words in _VERBS.items():

@@ -24,6 +24,7 @@ import kafka_segments
 from kafka_segments.api import tables as opening
 from kafka_segments.api.internals import OpenInternals
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import KafkaSegmentsError, UsageError
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
@@ -92,8 +93,8 @@ def internals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     )
     warehouse = folder / "warehouse"
     with few_rows(spark), ExitStack() as caches:
-        options = InternalsOptions(str(warehouse), Origin((str(disk),)))
-        assert run_internals(spark, options, caches).problems == ()
+        options = InternalsOptions(Origin((str(disk),)))
+        assert run_internals(Warehouse(spark, str(warehouse)), options, caches).problems == ()
     return warehouse
 
 

@@ -17,6 +17,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.kept_files import undo
+from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.change.compact import run
 from kafka_segments.verbs.change.compact.run import CompactOptions, CompactSummary, run_compact
 from kafka_segments.verbs.scan.summary import BuildSummary
@@ -45,10 +46,11 @@ def build(spark: SparkSession, built: ReadyBuild) -> Callable[[], BuildSummary]:
 @pytest.fixture
 def compact(spark: SparkSession, built: ReadyBuild) -> Callable[..., CompactSummary]:
     def run(**options: object) -> CompactSummary:
-        where = {"warehouse": str(built.warehouse), "now_ms": NOW_MS}
+        root = Warehouse(spark, str(built.warehouse))
+        where = {"now_ms": NOW_MS, "set_aside": join_uri(root.root, "_set_aside")}
         merged = {**where, "index_dir": str(built.indexes), **options}
         with few_rows(spark):
-            return run_compact(spark, CompactOptions(**merged))  # type: ignore[arg-type]
+            return run_compact(root, CompactOptions(**merged))  # type: ignore[arg-type]
 
     return run
 
@@ -186,7 +188,7 @@ def test_an_index_folder_that_no_build_wrote_is_refused(
 
 def test_a_horizon_that_could_take_files_from_a_query_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="at least 168"):
-        CompactOptions(warehouse=str(tmp_path), now_ms=NOW_MS, vacuum_hours=24)
+        CompactOptions(set_aside=str(tmp_path), now_ms=NOW_MS, vacuum_hours=24)
 
 
 @pytest.mark.long

@@ -31,6 +31,9 @@ OTHERWISE = {
 NAMED = {"scan": "build"}
 """Verbs whose rooms have other names: tools take a folder ``build`` for their output."""
 
+OF_SOURCES = ("audit", "backup", "divergence", "forensics")
+"""Verbs whose answers come from files: they take the session, and at most keep rows in tables."""
+
 FURTHER = ([], ["caches"], ["grid"], ["tell"], ["caches", "tell"])
 
 
@@ -101,7 +104,8 @@ def test_a_command_is_run_and_printed_by_functions_of_its_name(command: Command)
 
 
 @of_each_verb
-def test_what_runs_takes_the_session_or_the_warehouse_and_its_options(verb: Path) -> None:
+def test_what_runs_takes_the_open_warehouse_and_its_options(verb: Path) -> None:
+    first = "spark" if verb.name in OF_SOURCES else "warehouse"
     entries = {
         name: function
         for name, function in _public(verb.rglob("run*.py")).items()
@@ -112,7 +116,7 @@ def test_what_runs_takes_the_session_or_the_warehouse_and_its_options(verb: Path
     for name, function in entries.items():
         taken = _positional(function)
         if f"{verb.name} {name}" not in OTHERWISE:
-            assert taken.pop(0) in ("spark", "warehouse"), name
+            assert taken.pop(0) == first, name
         assert taken.pop(0) == "options", name
         assert taken in FURTHER, name
 

@@ -104,7 +104,9 @@ def tables(
     warehouse = str(tmp_path_factory.mktemp("lived") / "warehouse")
     sources = tuple(map(str, sorted((lived.folder / "disks").glob("node-*/*"))))
     with ExitStack() as caches:
-        reading = run_internals(spark, InternalsOptions(warehouse, Origin(sources)), caches)
+        reading = run_internals(
+            Warehouse(spark, warehouse), InternalsOptions(Origin(sources)), caches
+        )
         assert reading.problems == ()
     return Warehouse(spark, warehouse)
 

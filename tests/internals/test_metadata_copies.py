@@ -41,7 +41,9 @@ def read(spark: SparkSession, folder: Path) -> tuple[str | None, list[tuple[int 
     sources = tuple(sorted(str(path) for path in folder.iterdir() if path.name.startswith("b")))
     warehouse = str(folder / "wh")
     with ExitStack() as caches:
-        reading = run_internals(spark, InternalsOptions(warehouse, Origin(sources)), caches)
+        reading = run_internals(
+            Warehouse(spark, warehouse), InternalsOptions(Origin(sources)), caches
+        )
     problems = metadata_problems(warehouse)
     assert len(reading.problems) == len(problems)
     held = Warehouse(spark, warehouse).read(METADATA_CONFIGS).where("until_offset IS NULL")

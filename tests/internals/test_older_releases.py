@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
 from kafka_segments.engine.tables.metadata_in_tables import clusters_with_metadata
 from kafka_segments.engine.tables.metadata_topics import read_metadata_topics
@@ -139,7 +140,7 @@ def test_settings_and_ids_are_taken_from_the_metadata_of_each_release(
     answers = json.loads((older / release / "answers.json").read_text())
     warehouse, origin = str(tmp_path), Origin((str(older / release / "logs"),), (METADATA_TOPIC,))
     with few_rows(spark), ExitStack() as caches:
-        run_internals(spark, InternalsOptions(warehouse, origin), caches)
+        run_internals(Warehouse(spark, warehouse), InternalsOptions(origin), caches)
 
     at_offset = clusters_with_metadata(warehouse, at_ms=2**62).at_offset
     (configs,) = read_metadata_configs(warehouse, at_offset)

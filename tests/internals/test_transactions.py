@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.find.internals.transactions.decide.state_logs import unread_lines
@@ -355,12 +356,12 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
     now_ms = int((cluster / "answers" / "asked_ms.json").read_text())
 
     with ExitStack() as caches:
-        run_internals(spark, InternalsOptions(warehouse, origin), caches)
-        options = TransactionsOptions(warehouse, LogChoice(), now_ms)
-        found = run_transactions(spark, options, caches).collect()
+        tables, options = Warehouse(spark, warehouse), TransactionsOptions(LogChoice(), now_ms)
+        run_internals(tables, InternalsOptions(origin), caches)
+        found = run_transactions(tables, options, caches).collect()
         for log in tmp_path.glob("disks/node-*/*/orders-2/*.log"):
             log.unlink()
-        without = run_transactions(spark, options, caches).where("status = 'hanging'").collect()
+        without = run_transactions(tables, options, caches).where("status = 'hanging'").collect()
 
     keys = ("topic", "partition", "producer_id", "producer_epoch")
     producers = json.loads((cluster / "answers" / "producers.json").read_text())

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
@@ -297,7 +298,9 @@ def test_the_verb_measures_share_groups_by_their_logs(
     warehouse, disks = str(tmp_path / "warehouse"), str(cluster / "disks")
     build(spark, disks, warehouse, index_dir=str(tmp_path / "indexes"))
     with ExitStack() as caches:
-        run_internals(spark, InternalsOptions(warehouse, Origin((disks,), (SHARES,))), caches)
+        run_internals(
+            Warehouse(spark, warehouse), InternalsOptions(Origin((disks,), (SHARES,))), caches
+        )
     ends = json.loads((cluster / "answers" / "end_offsets.json").read_text())
 
     def lag(*options: str) -> Any:

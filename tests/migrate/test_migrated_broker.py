@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import Row, SparkSession
 
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, parse_partition_metadata
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
@@ -169,13 +170,11 @@ def test_a_broker_serves_migrated_logs_as_the_first_and_all_can_be_had_back(
         before = _tree(kafka.log_dir, partitions)
 
         rules = MigrationRules(convert=True)
-        warehouse = str(tmp_path / "wh")
-        options = MigrationOptions(
-            (str(kafka.log_dir),), warehouse, rules, NOW_MS, plan_id="p", topic_ids=ids
-        )
+        warehouse = Warehouse(spark, str(tmp_path / "wh"))
+        options = MigrationOptions((str(kafka.log_dir),), rules, NOW_MS, plan_id="p", topic_ids=ids)
         with ExitStack() as caches:
-            run_plan(spark, options, caches, dry_run=False)
-        migration = Migration(spark, warehouse, "p", now_ms=NOW_MS)
+            run_plan(warehouse, options, caches, dry_run=False)
+        migration = Migration(warehouse, "p", now_ms=NOW_MS)
         assert {step.status for step in migration.stage()} == {"done"}
         assert {step.status for step in migration.verify()} == {"done"}
         steps = list(migration.apply(execute=True))
@@ -246,14 +245,14 @@ def test_damaged_logs_are_refused_or_cut_as_the_brokers_recovery_cuts_them(
             "indexes",  # of other segments of the same logs
         }
         assert not any(row["is_migrated"] for row in planned)
-        staged = Migration(spark, str(tmp_path / "wh"), "refused", now_ms=NOW_MS).stage()
+        staged = Migration(Warehouse(spark, str(tmp_path / "wh")), "refused", now_ms=NOW_MS).stage()
         assert [step.status for step in staged] == ["refused"] * len(cases)
 
         planned = _plan_of(spark, kafka, tmp_path, "cut", cut_damaged=True)
         metadata = [row for row in planned if row["topic"] == "__cluster_metadata"]
         assert [(row["action"], row["is_migrated"]) for row in metadata] == [("keep", False)]
         assert "rules of its own" in metadata[0]["reason"]
-        migration = Migration(spark, str(tmp_path / "wh"), "cut", now_ms=NOW_MS)
+        migration = Migration(Warehouse(spark, str(tmp_path / "wh")), "cut", now_ms=NOW_MS)
         for steps in (migration.stage(), migration.verify(), migration.apply(execute=True)):
             assert [step.message for step in steps if step.status != "done"] == []
         for folder in recovered:
@@ -290,13 +289,14 @@ def _plan_of(
 ) -> list[Row]:
     options = MigrationOptions(
         (str(kafka.log_dir),),
-        str(tmp_path / "wh"),
         MigrationRules(cut_damaged=cut_damaged),
         NOW_MS,
         plan_id=plan_id,
     )
     with ExitStack() as caches:
-        _, planned = run_plan(spark, options, caches, dry_run=False)
+        _, planned = run_plan(
+            Warehouse(spark, str(tmp_path / "wh")), options, caches, dry_run=False
+        )
         return planned.collect()
 
 

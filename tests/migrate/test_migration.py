@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import NoSpaceError, UsageError
 from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.log_step import LogStep
@@ -68,17 +69,15 @@ def _records(tree: Tree, folder: str) -> list[tuple[Any, ...]]:
 def _plan(
     spark: SparkSession, sources: Sequence[Path], rules: MigrationRules, **options: Any
 ) -> list[Any]:
-    warehouse = str(sources[0].parent / "wh")
-    asked = MigrationOptions(
-        tuple(map(str, sources)), warehouse, rules, NOW_MS, plan_id="p", **options
-    )
+    warehouse = Warehouse(spark, str(sources[0].parent / "wh"))
+    asked = MigrationOptions(tuple(map(str, sources)), rules, NOW_MS, plan_id="p", **options)
     with ExitStack() as caches:
-        _, planned = run_plan(spark, asked, caches, dry_run=False)
+        _, planned = run_plan(warehouse, asked, caches, dry_run=False)
         return planned.orderBy("path").collect()
 
 
 def _migration(spark: SparkSession, logs: Path) -> Migration:
-    return Migration(spark, str(logs.parent / "wh"), "p", now_ms=NOW_MS)
+    return Migration(Warehouse(spark, str(logs.parent / "wh")), "p", now_ms=NOW_MS)
 
 
 def _told(logs: Path) -> list[LogStep]:
@@ -183,7 +182,7 @@ def test_a_status_by_spark_writes_nothing(
         shutil.rmtree(warehouse / noted, ignore_errors=True)
     before = _tree(warehouse)
 
-    steps = list(Migration(spark, str(warehouse), "p", now_ms=NOW_MS).status())
+    steps = list(Migration(Warehouse(spark, str(warehouse)), "p", now_ms=NOW_MS).status())
 
     assert [step.log for step in steps] == [
         step.log for step in status_without_spark(str(warehouse), "p") or ()

@@ -319,7 +319,7 @@ def test_the_verb_takes_such_settings_from_the_metadata_log(
     warehouse = str(tmp_path / "warehouse")
     build_few(spark, str(disk), warehouse)
     with few_rows(spark), ExitStack() as caches:
-        run_internals(spark, InternalsOptions(warehouse, Origin((str(disk),))), caches)
+        run_internals(Warehouse(spark, warehouse), InternalsOptions(Origin((str(disk),))), caches)
 
     done = CliRunner().invoke(
         cli,

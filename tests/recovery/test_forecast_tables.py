@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import forecast_dirs
 from kafka_segments.verbs.change.recovery.forecast.decide.table_logs import dirs_of
@@ -49,7 +50,7 @@ def test_tables_tell_what_the_disks_tell(spark: SparkSession, broker_build: Read
     options = ForecastOptions(threads=(1,))
     disks = ForecastOptions(threads=(1,), sources=(str(broker_build.logs),), is_full=True)
 
-    by_tables = run_forecast_tables(spark, options, warehouse=str(broker_build.warehouse))
+    by_tables = run_forecast_tables(Warehouse(spark, str(broker_build.warehouse)), options)
     by_disks = run_forecast(disks)
 
     assert _told(by_tables) == _told(by_disks)

@@ -160,7 +160,7 @@ def test_a_warehouse_without_segments_or_decisions_gives_a_page(
     for table in (SEGMENTS, RUNS):
         fill(Warehouse(spark, str(tmp_path)), table, [])
 
-    empty = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
+    empty = run_report(Warehouse(spark, str(tmp_path)), ReportOptions(NOW_MS, LIMITS))
 
     assert (empty.totals["segments"], empty.lanes, empty.forecast) == (0, [], None)
     assert empty.cluster is None
@@ -176,7 +176,9 @@ def test_the_page_and_stderr_say_what_the_metadata_lacks(
         fill(Warehouse(spark, str(tmp_path)), table, rows)
 
     with noting() as told:
-        page = render_report(run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS)))
+        page = render_report(
+            run_report(Warehouse(spark, str(tmp_path)), ReportOptions(NOW_MS, LIMITS))
+        )
 
     line = "cluster c<1>: not known: <b>"
     assert (told, capsys.readouterr().err.splitlines()) == ([line], [line])
@@ -197,7 +199,7 @@ def test_no_damage_is_only_said_of_what_was_read(
     for table, rows in {SEGMENTS: [row], RUNS: []}.items():
         fill(Warehouse(spark, str(tmp_path)), table, rows)
 
-    page = render_report(run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS)))
+    page = render_report(run_report(Warehouse(spark, str(tmp_path)), ReportOptions(NOW_MS, LIMITS)))
 
     is_known = checked == "full"
     assert ("No segment is damaged." in page) == is_known
@@ -212,7 +214,7 @@ def test_a_forecast_begins_at_the_page_s_moment(spark: SparkSession, tmp_path: P
         fill(Warehouse(spark, str(tmp_path)), table, rows)
     at_ms = NOW_MS + 2 * DAY_MS + DAY_MS // 2
 
-    later = run_report(spark, ReportOptions(str(tmp_path), at_ms, LIMITS)).forecast
+    later = run_report(Warehouse(spark, str(tmp_path)), ReportOptions(at_ms, LIMITS)).forecast
 
     assert later is not None
     assert later.freed_bytes[:3] == [3000, 1000, 0]
@@ -232,12 +234,12 @@ def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Repor
         fill(warehouse, table, rows)
     fill(warehouse, INTERNAL_RECORDS, [COORDINATOR])
     with few_rows(spark):
-        return run_report(spark, ReportOptions(root, NOW_MS, LIMITS))
+        return run_report(Warehouse(spark, root), ReportOptions(NOW_MS, LIMITS))
 
 
 @pytest.mark.long
 def test_of_many_rows_the_figures_are_the_same(spark: SparkSession, data: ReportData) -> None:
-    assert run_report(spark, ReportOptions(data.warehouse, NOW_MS, LIMITS)) == data
+    assert run_report(Warehouse(spark, data.warehouse), ReportOptions(NOW_MS, LIMITS)) == data
 
 
 def test_totals_count_what_is_there(data: ReportData) -> None:
@@ -362,7 +364,7 @@ def test_the_page_tells_open_transactions_and_no_command_where_their_coordinator
     for table, rows in tables.items():
         fill(Warehouse(spark, str(tmp_path)), table, rows)
 
-    page = render_report(run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS)))
+    page = render_report(run_report(Warehouse(spark, str(tmp_path)), ReportOptions(NOW_MS, LIMITS)))
 
     part = page[page.index('id="h-transactions"') :]
     rows = [
@@ -425,7 +427,7 @@ def test_a_broker_with_segments_that_were_only_looked_at_is_left_out_and_named(
     fill(warehouse, LOG_DIRS, [{"log_dir": EVIL, "broker_id": broker} for broker in brokers])
     fill(warehouse, LOGS, [{**NOTED[0], "broker_id": broker} for broker in brokers])
 
-    data = run_report(spark, ReportOptions(str(tmp_path), NOW_MS, LIMITS))
+    data = run_report(Warehouse(spark, str(tmp_path)), ReportOptions(NOW_MS, LIMITS))
     page = render_report(data)
     only = render_report(replace(data, crashes=[]))
 

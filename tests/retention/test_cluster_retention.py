@@ -129,7 +129,7 @@ def decided_to_stay(spark: SparkSession, folders: list[Path], warehouse: str) ->
     run_build(tables, BuildOptions(sources, RecoveryOptions(), now_ms))
     with ExitStack() as caches:
         metadata = Origin(sources[:1], topics=(METADATA_TOPIC,))  # one node's is enough
-        run_internals(spark, InternalsOptions(warehouse, metadata), caches)
+        run_internals(Warehouse(spark, warehouse), InternalsOptions(metadata), caches)
     options = retention_options(
         warehouse=warehouse,
         conf=None,

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.views import register_views, with_timestamps
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql import run as queries
@@ -30,13 +31,13 @@ def warehouse(cookbook_warehouse: Path) -> str:
 
 @pytest.fixture(scope="module")
 def views(spark: SparkSession, warehouse: str) -> list[str]:
-    return register_views(spark, warehouse)
+    return register_views(Warehouse(spark, warehouse))
 
 
 def _answer(
     spark: SparkSession, warehouse: str, query: str, capsys: pytest.CaptureFixture[str]
 ) -> str:
-    print_sql(run_sql(spark, SqlOptions(warehouse, query, NOW_MS)), "table")
+    print_sql(run_sql(Warehouse(spark, warehouse), SqlOptions(query, NOW_MS)), "table")
     return "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
 
 
@@ -62,7 +63,7 @@ def test_over_small_tables_that_are_read_at_once_it_gives_the_same(
     question: Question, spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with few_rows(spark, runs_any_query=True):
-        print_sql(run_sql(spark, SqlOptions(warehouse, question.query, NOW_MS)), "table")
+        print_sql(run_sql(Warehouse(spark, warehouse), SqlOptions(question.query, NOW_MS)), "table")
 
     answer = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
     assert answer == question.output
@@ -79,10 +80,10 @@ def test_vanished_segments_are_in_the_history_alone(spark: SparkSession, views: 
 def test_columns_of_moments_get_a_timestamp_beside_them_with_a_comment(
     spark: SparkSession, warehouse: str
 ) -> None:
-    asked = SqlOptions(warehouse, "DESCRIBE time_index", 0)
+    asked = SqlOptions("DESCRIBE time_index", 0)
     described = {
         row["col_name"]: (row["data_type"], row["comment"])
-        for row in run_sql(spark, asked).collect()
+        for row in run_sql(Warehouse(spark, warehouse), asked).collect()
     }
 
     assert described["timestamp"][0] == "timestamp"
@@ -144,7 +145,7 @@ def test_what_is_no_query_is_refused_in_one_line(
     spark: SparkSession, warehouse: str, text: str, says: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        run_sql(spark, SqlOptions(warehouse, text, 0))
+        run_sql(Warehouse(spark, warehouse), SqlOptions(text, 0))
 
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -172,7 +173,7 @@ def test_values_that_do_not_fit_are_told_in_one_line_with_their_place(
     spark: SparkSession, warehouse: str, text: str, says: str, output: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        rows = run_sql(spark, SqlOptions(warehouse, text, 0))
+        rows = run_sql(Warehouse(spark, warehouse), SqlOptions(text, 0))
         with queries.confined(spark):
             print_sql(rows, output)
 
@@ -214,7 +215,7 @@ def test_spark_itself_reads_no_file_either(
     try:
         with pytest.raises(UsageError) as refused:
             asked = text.format(file=tmp_path / "secret", table=f"{warehouse}/segments")
-            run_sql(spark, SqlOptions(warehouse, asked, 0))
+            run_sql(Warehouse(spark, warehouse), SqlOptions(asked, 0))
     finally:
         spark.sql("DROP TABLE IF EXISTS of_the_cluster")
 
@@ -223,14 +224,14 @@ def test_spark_itself_reads_no_file_either(
 
 
 def test_tables_and_columns_can_be_listed(spark: SparkSession, warehouse: str) -> None:
-    found = run_sql(spark, SqlOptions(warehouse, "SHOW TABLES;", 0))
+    found = run_sql(Warehouse(spark, warehouse), SqlOptions("SHOW TABLES;", 0))
 
     assert "segments" in [row["tableName"] for row in found.collect()]
 
 
 def test_a_warehouse_without_tables_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no tables: run `kafka-segments build`"):
-        register_views(spark, str(tmp_path))
+        register_views(Warehouse(spark, str(tmp_path)))
 
 
 def test_output_of_queries_holds_what_python_cannot(
@@ -242,12 +243,12 @@ def test_output_of_queries_holds_what_python_cannot(
         " TIMESTAMP_NTZ '2026-01-31 14:00:00.12' AS local, X'00ff0a' AS b, null AS n, '' AS none"
     )
 
-    print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "csv")
+    print_sql(run_sql(Warehouse(spark, warehouse), SqlOptions(query, 0)), "csv")
     as_csv = capsys.readouterr().out
     with pytest.raises(UsageError, match="two columns are named a, and a JSON object has one"):
-        print_sql(run_sql(spark, SqlOptions(warehouse, query, 0)), "json")
+        print_sql(run_sql(Warehouse(spark, warehouse), SqlOptions(query, 0)), "json")
     renamed = query.replace("1 AS a", "1 AS first")
-    print_sql(run_sql(spark, SqlOptions(warehouse, renamed, 0)), "json")
+    print_sql(run_sql(Warehouse(spark, warehouse), SqlOptions(renamed, 0)), "json")
     as_json = capsys.readouterr().out
     as_table = _answer(spark, warehouse, query, capsys)
 
@@ -267,10 +268,10 @@ def test_a_column_in_double_quotes_is_told(spark: SparkSession, warehouse: str) 
         ('SELECT 1 FROM segments WHERE damage.kind = "topic"', []),
         ("SELECT * FROM (VALUES ('topic')) AS v (name) WHERE \"topic\" = 'a'", []),
     ):
-        asked = SqlOptions(warehouse, query, 0)
-        run_sql(spark, asked)
+        asked = SqlOptions(query, 0)
+        run_sql(Warehouse(spark, warehouse), asked)
 
-        assert read_as_texts(spark, refuse_early(asked)) == told
+        assert read_as_texts(spark, refuse_early(warehouse, asked)) == told
 
 
 def test_a_row_too_wide_for_a_line_is_shown_a_value_a_line(

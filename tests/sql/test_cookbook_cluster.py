@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.find.internals.tier.decide.object_facts import MANIFESTS
@@ -51,8 +52,10 @@ def warehouse(spark: SparkSession, cluster: Path, tmp_path_factory: pytest.TempP
         put_segment(tier, bytes(1000 + base), {}, topic="tiered", segment_id=name, **ends)
     sources = tuple(str(cluster / "disks" / "node-1" / disk) for disk in "ab")
     with ExitStack() as caches:
-        run_internals(spark, InternalsOptions(warehouse, Origin(sources)), caches)
-        run_tier(spark, TierOptions(warehouse, (str(tier),), MANIFESTS, NOW_MS, 0), caches)
+        run_internals(Warehouse(spark, warehouse), InternalsOptions(Origin(sources)), caches)
+        run_tier(
+            Warehouse(spark, warehouse), TierOptions((str(tier),), MANIFESTS, NOW_MS, 0), caches
+        )
     return warehouse
 
 
@@ -74,7 +77,7 @@ def test_the_page_has_five_questions() -> None:
 def test_a_query_gives_the_output_that_the_page_shows(
     question: Question, spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_sql(run_sql(spark, SqlOptions(warehouse, question.query, NOW_MS)), "table")
+    print_sql(run_sql(Warehouse(spark, warehouse), SqlOptions(question.query, NOW_MS)), "table")
     answer = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
 
     if "REWRITE_COOKBOOK" in os.environ:
@@ -90,8 +93,9 @@ def test_the_page_shows_the_transaction_that_hangs(
     spark: SparkSession, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with few_rows(spark, of=warehouse), ExitStack() as caches:
-        options = TransactionsOptions(warehouse, LogChoice(), NOW_MS)
-        found = print_transactions(run_transactions(spark, options, caches), "table")
+        options = TransactionsOptions(LogChoice(), NOW_MS)
+        opened = run_transactions(Warehouse(spark, warehouse), options, caches)
+        found = print_transactions(opened, "table")
     answer = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
     (shown,) = SHOWN.findall(PAGE_TEXT)
 

@@ -19,7 +19,7 @@ from kafka_segments.files.storage.kept_files import KeptFiles
 from kafka_segments.files.storage.set_aside import files_of_segments, set_aside
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
 from kafka_segments.verbs.change.compact.folder_compactor import FolderCompactor
-from kafka_segments.verbs.change.compact.run import CompactOptions, run_undo
+from kafka_segments.verbs.change.compact.run import UndoOptions, run_undo
 from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.verbs.change.migrate.planned_log import staged_log
 from kafka_segments.verbs.change.migrate.planned_rows import planned_segment
@@ -90,10 +90,10 @@ def _compacted(at: Path, _: Path) -> list[Row]:
 
 
 def _undo(at: Path, _: list[Row]) -> None:
-    options = CompactOptions(str(at / "warehouse"), 0, set_aside=str(at / "kept"))
+    options = UndoOptions(str(at / "warehouse"), str(at / "kept"), "run")
     for _again in range(2):
         with suppress(UsageError, SetAsideError):
-            run_undo(options, run_id="run")
+            run_undo(options)
 
 
 def _retention_rows(folder: Path) -> list[Row]:

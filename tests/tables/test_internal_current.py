@@ -96,7 +96,7 @@ def test_each_key_has_its_last_record(spark: SparkSession, tmp_path: Any) -> Non
     fill(Warehouse(spark, str(tmp_path)), INTERNAL_RECORDS, [*LOG, *BEHIND])
 
     assert view_names(str(tmp_path)) == [CURRENT, INTERNAL_RECORDS.name]
-    register_views(spark, str(tmp_path), only=[CURRENT])
+    register_views(Warehouse(spark, str(tmp_path)), only=[CURRENT])
     rows = spark.table(CURRENT).orderBy("topic", "partition", "offset").collect()
     spark.catalog.dropTempView(CURRENT)
 

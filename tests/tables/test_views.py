@@ -66,7 +66,7 @@ def test_a_view_has_every_column_that_releases_added(spark: SparkSession, tmp_pa
     for table in later:
         tables.create(table)
 
-    views = register_views(spark, tables.root)
+    views = register_views(Warehouse(spark, tables.root))
 
     assert later and SEGMENTS in later
     for name, table in {**{table.name: table for table in later}, HISTORY: SEGMENTS}.items():
@@ -78,5 +78,5 @@ def test_a_view_has_every_column_that_releases_added(spark: SparkSession, tmp_pa
 def test_a_table_of_somebody_else_is_shown_too(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("SELECT 7 AS seven").write.format("delta").save(str(tmp_path / "notes"))
 
-    assert register_views(spark, str(tmp_path)) == ["notes"]
+    assert register_views(Warehouse(spark, str(tmp_path))) == ["notes"]
     assert spark.table("notes").collect() == [Row(seven=7)]

@@ -498,7 +498,7 @@ def validation(root: Warehouse) -> Validation:
 def _validate(root: Warehouse) -> Validation:
     """Validate as the command does."""
     with few_rows(root.spark):
-        return run_validate(root.spark, ValidateOptions(root.root, NOW_MS))
+        return run_validate(root, ValidateOptions(NOW_MS))
 
 
 def _clusters(validation: Validation, case: str) -> set[str]:
@@ -617,7 +617,7 @@ def test_a_validation_of_many_rows_is_few_queries_and_says_the_same(
 ) -> None:
     begun, version = _last_query(spark), root.version(tables.QUARANTINED_SEGMENTS)
 
-    again = run_validate(spark, ValidateOptions(root.root, NOW_MS))
+    again = run_validate(Warehouse(spark, root.root), ValidateOptions(NOW_MS))
 
     assert 0 < len(list(_queries_after(spark, begun))) < MOST_QUERIES
     assert list(map(_counted, again.results)) == list(map(_counted, validation.results))

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.settings import TopicConfig
 from kafka_segments.verbs.find.internals.files import Origin
@@ -29,7 +30,9 @@ def warehouse(spark: SparkSession, cluster: Path, tmp_path_factory: pytest.TempP
     disk, tables = str(cluster / "disks" / "node-1" / "a"), str(tmp_path_factory.mktemp("settings"))
     build_few(spark, disk, tables)
     with few_rows(spark), ExitStack() as caches:
-        run_internals(spark, InternalsOptions(tables, Origin((disk,), (METADATA_TOPIC,))), caches)
+        run_internals(
+            Warehouse(spark, tables), InternalsOptions(Origin((disk,), (METADATA_TOPIC,))), caches
+        )
     return tables
 
 

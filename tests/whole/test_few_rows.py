@@ -170,7 +170,7 @@ def test_a_report_an_inventory_and_a_validation_say_the_same(
     retention = RetentionOptions(configs, RetentionRules.of("4.3"), NOW_MS)
 
     def report(_: str) -> ReportData:
-        return run_report(spark, ReportOptions(warehouse, NOW_MS))
+        return run_report(Warehouse(spark, warehouse), ReportOptions(NOW_MS))
 
     def inventory(_: str) -> list[list[str]]:
         taken = run_inventory(
@@ -179,7 +179,7 @@ def test_a_report_an_inventory_and_a_validation_say_the_same(
         return [_sorted(taken.segments), _sorted(taken.obstacles)]
 
     def results(_: str) -> list[Any]:
-        found = run_validate(spark, ValidateOptions(warehouse, NOW_MS), dry_run=True)
+        found = run_validate(Warehouse(spark, warehouse), ValidateOptions(NOW_MS), dry_run=True)
         return [found.quarantined, *found.results]
 
     acts = {"report": report, "inventory": inventory, "validate": results}

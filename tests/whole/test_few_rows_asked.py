@@ -36,11 +36,10 @@ def _answers(
 
     Nor do they have how much a search reads: what one process reads for two answers counts once.
     """
-    warehouse = str(built.warehouse)
-    tables = Warehouse(spark, warehouse)
+    tables = Warehouse(spark, str(built.warehouse))
     configs = TopicConfigs.load(Settings.load(None, ()))
     retention = RetentionOptions(configs, RetentionRules.of("4.3"), _NOW_MS)
-    roll = RollOptions(warehouse, configs, RollRules(), _NOW_MS)
+    roll = RollOptions(configs, RollRules(), _NOW_MS)
     search = SearchOptions(LogChoice(), (4, 3), _MOMENTS)
     audit = AuditOptions((str(built.logs),), RecoveryOptions(), (4, 3), _NOW_MS)
     disks = ((BACKUP, "node-1"), ("now", "node-2"))
@@ -56,7 +55,7 @@ def _answers(
         "backup": run_backup(spark, verify, caches, moment_ms=_NOW_MS).rows,
         "retention": run_retention(tables, retention, dry_run=True),
         "explain": run_explain(tables, retention, topic="ct-two-partitions", partition=0),
-        "roll": run_roll(spark, roll, dry_run=True),
+        "roll": run_roll(tables, roll, dry_run=True),
         "search": run_search(tables, search, caches),
         "audit": run_audit(spark, audit, caches),
     }

@@ -288,7 +288,9 @@ def test_rolls_are_decided_by_the_index_files_beside_the_segments(
 
 def _failed(spark: SparkSession, warehouse: Path) -> list[tuple[str, str, int]]:
     with few_rows(spark):
-        found = run_validate(spark, ValidateOptions(str(warehouse), NOW_MS), dry_run=True)
+        found = run_validate(
+            Warehouse(spark, str(warehouse)), ValidateOptions(NOW_MS), dry_run=True
+        )
     return [
         (result.table, result.check, result.failed_rows)
         for result in found.results
@@ -361,14 +363,14 @@ def test_what_only_all_batches_tell_is_refused(
 def reported(spark: SparkSession, warehouses: Warehouses) -> ReportData:
     """The report of what all was read of."""
     with few_rows(spark):
-        return run_report(spark, ReportOptions(str(warehouses.read), NOW_MS))
+        return run_report(Warehouse(spark, str(warehouses.read)), ReportOptions(NOW_MS))
 
 
 @pytest.mark.slow
 def test_the_report_says_how_many_segments_a_first_look_knows(
     spark: SparkSession, warehouses: Warehouses, reported: ReportData
 ) -> None:
-    looked = run_report(spark, ReportOptions(str(warehouses.looked), NOW_MS))
+    looked = run_report(Warehouse(spark, str(warehouses.looked)), ReportOptions(NOW_MS))
 
     assert (looked.looked_at, reported.looked_at) == (warehouses.summary.segments_looked_at, 0)
     unverified = {"unverified": looked.looked_at}
@@ -393,7 +395,7 @@ def test_open_transactions_are_refused_and_the_report_says_that_they_are_not_kno
 
     done = CliRunner().invoke(cli, ["internals", "transactions", "--warehouse", str(known)])
     with few_rows(spark):
-        page = render_report(run_report(spark, ReportOptions(str(known), NOW_MS)))
+        page = render_report(run_report(Warehouse(spark, str(known)), ReportOptions(NOW_MS)))
 
     assert (done.exit_code, done.stdout, why in done.stderr) == (2, "", True)
     with kafka_segments.open(known, spark) as opened, pytest.raises(UsageError, match=why):

@@ -172,7 +172,6 @@ class OpenDecisions(OpenTables):
         now_ms = clock_or(now)
         stamp = append_timestamp
         options = RollOptions(
-            warehouse=self.uri,
             configs=given.configs(warehouse=self.uri, now_ms=now_ms),
             rules=RollRules.of(parse_version(kafka_version), rule),
             now_ms=now_ms,
@@ -181,7 +180,7 @@ class OpenDecisions(OpenTables):
             append_timestamp_ms=-1 if stamp == -1 else optional_ms(stamp, now_ms),
             opened_ms=optional_ms(opened, now_ms),
         )
-        return run_roll(self.spark, options, dry_run=not save)
+        return run_roll(self._warehouse, options, dry_run=not save)
 
     @keeps_told
     def roll_what_if(
@@ -204,12 +203,11 @@ class OpenDecisions(OpenTables):
         given = GivenSettings(settings, conf, topic_configs, server_properties)
         now_ms = clock()
         options = RollOptions(
-            warehouse=self.uri,
             configs=given.configs(warehouse=self.uri, now_ms=now_ms),
             rules=RollRules(),
             now_ms=now_ms,
         )
-        return run_roll_what_if(self.spark, options, grid(what_if, CutConfig))
+        return run_roll_what_if(self._warehouse, options, grid(what_if, CutConfig))
 
     def _retention_options(
         self,

@@ -10,6 +10,7 @@ from kafka_segments.api.arguments import Moment, choice, clock_or, names, option
 from kafka_segments.api.not_known import keeps_told
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.views import CURRENT
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
@@ -41,6 +42,11 @@ class OpenInternals:
 
     def __repr__(self) -> str:
         return f"<kafka_segments: internals of {self._tables.uri}>"
+
+    @property
+    def _warehouse(self) -> Warehouse:
+        """The tables, each looked for anew."""
+        return Warehouse(self._tables.spark, self._tables.uri)
 
     @property
     def records(self) -> DataFrame:
@@ -112,7 +118,7 @@ class OpenInternals:
         if at is not None and offset is not None:
             raise UsageError("state takes at or offset, not both")
         as_of = AsOf(offset=offset) if offset is not None else AsOf(ms=clock_or(at))
-        return run_state(self._tables.spark, StateOptions(self._tables.uri, as_of, cluster))
+        return run_state(self._warehouse, StateOptions(as_of, cluster))
 
     @keeps_told
     def changed(self, *, since: Moment | None = None, cluster: str | None = None) -> DataFrame:
@@ -125,8 +131,8 @@ class OpenInternals:
         Raises:
             UsageError: the tables have no history of metadata.
         """
-        options = ChangesOptions(self._tables.uri, optional_ms(since, clock()), cluster)
-        return run_changed(self._tables.spark, options)
+        options = ChangesOptions(optional_ms(since, clock()), cluster)
+        return run_changed(self._warehouse, options)
 
     @keeps_told
     def transactions(
@@ -152,8 +158,8 @@ class OpenInternals:
                 or some are known by a first look alone.
         """
         logs = choice(topics, partitions, cluster, broker_id)
-        options = TransactionsOptions(self._tables.uri, logs, clock_or(now))
-        return run_transactions(self._tables.spark, options, self._kept)
+        options = TransactionsOptions(logs, clock_or(now))
+        return run_transactions(self._warehouse, options, self._kept)
 
     @keeps_told
     def groups(
@@ -182,8 +188,8 @@ class OpenInternals:
         """
         version = parse_version(kafka_version, oldest=OLDEST)
         rules = group_record_rules(version, is_new_coordinator=new_coordinator)
-        options = GroupsOptions(self._tables.uri, rules, cluster, broker_id, names(groups))
-        return run_groups(self._tables.spark, options, self._kept)
+        options = GroupsOptions(rules, cluster, broker_id, names(groups))
+        return run_groups(self._warehouse, options, self._kept)
 
     @keeps_told
     def tier(
@@ -219,7 +225,7 @@ class OpenInternals:
         """
         options = self._tier_options(now, sources, check, topics, cluster, follow_links)
         options = replace(options, grace_ms=grace_ms, is_dry=not save)
-        return run_tier(self._tables.spark, options, self._kept).segments
+        return run_tier(self._warehouse, options, self._kept).segments
 
     @keeps_told
     def not_copied(
@@ -247,7 +253,7 @@ class OpenInternals:
             UsageError: as ``tier``, or the tables have no local logs.
         """
         options = self._tier_options(None, sources, check, topics, cluster, follow_links)
-        return offsets_not_copied(run_tier(self._tables.spark, options, self._kept))
+        return offsets_not_copied(run_tier(self._warehouse, options, self._kept))
 
     def _tier_options(
         self,
@@ -261,7 +267,6 @@ class OpenInternals:
         if check not in CHECKS:
             raise UsageError(f"check {check!r}: one of {', '.join(CHECKS)} expected")
         return TierOptions(
-            warehouse=self._tables.uri,
             sources=tuple(map(absolute_uri, names(sources))),
             check=check,
             now_ms=clock_or(now),

@@ -91,7 +91,7 @@ class OpenTables:
         cannot be read. Where an answer has rows that say of themselves that something is not known,
         these do. None: nothing is not known.
         """
-        return [*self._told, *not_known_as_built(self.spark, self.uri)]
+        return [*self._told, *not_known_as_built(self._warehouse)]
 
     @property
     def tables(self) -> list[str]:
@@ -160,4 +160,4 @@ class OpenTables:
         Raises:
             UsageError: the text is no query, or names anything but these tables.
         """
-        return run_sql(self.spark, SqlOptions(self.uri, query, clock_or(now)))
+        return run_sql(self._warehouse, SqlOptions(query, clock_or(now)))

@@ -252,5 +252,5 @@ class OpenWarehouse(OpenDecisions):
         """
         now_ms = clock_or(now)
         use = run_disk(disk_options(folders, now_ms))
-        use.of_tables = read_growth(self.spark, self.uri, use, now_ms=now_ms)
+        use.of_tables = read_growth(self._warehouse, use, now_ms=now_ms)
         return account_of(use)

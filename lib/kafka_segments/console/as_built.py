@@ -11,14 +11,14 @@ from kafka_segments.console.prometheus import give_tables_age
 from kafka_segments.errors import KafkaSegmentsError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import Row
 
     from kafka_segments.engine.tables.as_built import AsBuilt
+    from kafka_segments.engine.tables.delta import Warehouse
 
 
 def tell_as_built(
-    spark: "SparkSession",
-    warehouse: str,
+    warehouse: "Warehouse",
     *,
     now_ms: int,
     topics: Sequence[str] = (),
@@ -32,22 +32,19 @@ def tell_as_built(
     ``has_starts``: the answer depends on where logs begin, too.
     """
     from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
     with _not_known_where_broken():
-        tables = Warehouse(spark, warehouse)
-        found = read_as_built(tables, topics, partition, has_starts=has_starts)
+        found = read_as_built(warehouse, topics, partition, has_starts=has_starts)
         _say_age(found.builds_ms, now_ms)
         tell_not_known(_lines_as_built(found))
 
 
-def not_known_as_built(spark: "SparkSession", warehouse: str) -> list[str]:
+def not_known_as_built(warehouse: "Warehouse") -> list[str]:
     """Return what makes answers from all tables doubtful, in the words of ``tell_as_built``."""
     from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
     try:
-        return list(_lines_as_built(read_as_built(Warehouse(spark, warehouse))))
+        return list(_lines_as_built(read_as_built(warehouse)))
     except KafkaSegmentsError as error:
         return [_unread_tables(error)]
 
@@ -61,8 +58,7 @@ def _lines_as_built(found: "AsBuilt") -> Iterator[str]:
 
 
 def tell_age(
-    spark: "SparkSession",
-    warehouse: str,
+    warehouse: "Warehouse",
     *,
     now_ms: int | None,
     allowed: Mapping[str, Sequence[str | int]],
@@ -74,10 +70,9 @@ def tell_age(
     are asked about, the values of columns of their key.
     """
     from kafka_segments.engine.tables.as_built import read_age  # noqa: PLC0415
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
 
     with _not_known_where_broken():
-        found = read_age(Warehouse(spark, warehouse), allowed)
+        found = read_age(warehouse, allowed)
         if now_ms is None:
             tell_not_known(unread_notes_lines(found.unread_examples))
             return

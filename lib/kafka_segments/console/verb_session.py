@@ -13,14 +13,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_segments.console.bar import ReadProgress
+    from kafka_segments.engine.tables.delta import Warehouse
 
 
 class VerbSession(NamedTuple):
-    """Spark's session, the progress of what is read, and what is persisted until the verb ends."""
+    """Spark's session, the progress of what is read, and what is persisted until the verb ends.
+
+    ``tables``: those that the verb works on; None: none.
+    """
 
     spark: "SparkSession"
     work: "ReadProgress"
     caches: ExitStack
+    tables: "Warehouse | None"
+
+    @property
+    def warehouse(self) -> "Warehouse":
+        """The tables of a verb that has some."""
+        assert self.tables is not None  # noqa: S101  for mypy: who asks has named them
+        return self.tables
 
 
 @contextmanager
@@ -58,6 +69,7 @@ def verb_session(
     from kafka_segments.engine.choose import few_rows  # noqa: PLC0415
     from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
+    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much  # noqa: PLC0415
     from kafka_segments.files.storage.delta_health import first_broken  # noqa: PLC0415
 
@@ -75,7 +87,8 @@ def verb_session(
         work = ends.enter_context(progress(spark))
         caches = ends.enter_context(ExitStack())
         try:
-            yield VerbSession(spark, work, caches)
+            tables = None if warehouse is None else Warehouse(spark, warehouse)
+            yield VerbSession(spark, work, caches, tables)
         except KafkaSegmentsError:
             raise
         except Exception as error:

@@ -24,8 +24,8 @@ def read(spark: SparkSession, folder: Path, warehouse: Path, *, is_dry: bool = F
     """Read a log directory into tables, as the verb does."""
     origin = Origin((str(folder),), cluster="c", broker_id=1)
     with ExitStack() as caches:
-        options = InternalsOptions(str(warehouse), origin, is_dry)
-        reading = run_internals(spark, options, caches)
+        options = InternalsOptions(origin, is_dry)
+        reading = run_internals(Warehouse(spark, str(warehouse)), options, caches)
         return reading._replace(sums=_kept(reading))
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 
@@ -30,9 +30,7 @@ _OF_TABLE = {HISTORY: SEGMENTS.name, CURRENT: INTERNAL_RECORDS.name}
 """Views of other names than their tables."""
 
 
-def register_views(
-    spark: SparkSession, warehouse: str, *, only: Collection[str] | None = None
-) -> list[str]:
+def register_views(warehouse: Warehouse, *, only: Collection[str] | None = None) -> list[str]:
     """Make a temporary view of every table of a warehouse; return their names, sorted.
 
     ``segments`` holds the segments that the last listing found, ``segments_history`` vanished
@@ -44,10 +42,9 @@ def register_views(
     Raises:
         UsageError: the warehouse has no tables.
     """
-    tables = Warehouse(spark, warehouse)
-    views = [name for name in view_names(tables.root) if only is None or name in only]
+    views = [name for name in view_names(warehouse.root) if only is None or name in only]
     for name in views:
-        view_of(tables, name).createOrReplaceTempView(name)
+        view_of(warehouse, name).createOrReplaceTempView(name)
     return views
 
 

@@ -222,14 +222,13 @@ def _built(
     dry_run: bool,
     has_internals: bool,
 ) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.files.storage.read_again import marks_of, note_read_again  # noqa: PLC0415
     from kafka_segments.verbs.scan.report import print_build  # noqa: PLC0415
     from kafka_segments.verbs.scan.report_segments import print_segments  # noqa: PLC0415
     from kafka_segments.verbs.scan.run import run_build  # noqa: PLC0415
 
     with verb_session("build", warehouse=root) as verb:
-        warehouse = Warehouse(verb.spark, root)
+        warehouse = verb.warehouse
         done = run_build(
             warehouse, options, verb.work.reads, tell_read=verb.work.has_read, dry_run=dry_run
         )

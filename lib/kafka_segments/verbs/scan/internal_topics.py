@@ -25,5 +25,5 @@ def read_internal_topics(warehouse: Warehouse, options: BuildOptions) -> int:
         most_vanished=options.most_vanished,
     )
     with ExitStack() as caches:
-        reading = run_internals(warehouse.spark, InternalsOptions(warehouse.root, origin), caches)
+        reading = run_internals(warehouse, InternalsOptions(origin), caches)
         return print_internals(reading, "table", is_shown=False)

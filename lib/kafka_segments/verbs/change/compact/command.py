@@ -20,9 +20,10 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.files.storage.uris import join_uri
 
 if TYPE_CHECKING:
-    from kafka_segments.verbs.change.compact.run import CompactOptions
+    from kafka_segments.verbs.change.compact.run import CompactOptions, UndoOptions
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -73,6 +74,7 @@ def compact(**options: Any) -> None:
 
 def _compact(
     *,
+    warehouse: str,
     undo: str | None,
     conf: Path | None,
     pairs: tuple[str, ...],
@@ -81,32 +83,32 @@ def _compact(
 ) -> int:
     load_settings(conf, pairs)  # none is used; what cannot be read is refused
     if not given["sources"] and undo is None:
-        require_tables(given["warehouse"], (ANY_TABLE,))
+        require_tables(warehouse, (ANY_TABLE,))
     from kafka_segments.verbs.change.compact import report  # noqa: PLC0415
-    from kafka_segments.verbs.change.compact.run import run_compact  # noqa: PLC0415
+    from kafka_segments.verbs.change.compact.run import UndoOptions, run_compact  # noqa: PLC0415
 
-    options = _options(**given)
+    root, set_aside = absolute_uri(warehouse), given.pop("set_aside")
+    kept_in = absolute_uri(set_aside) if set_aside else join_uri(root, "_set_aside")
+    options = _options(set_aside=kept_in, **given)
     if undo is not None:
-        return _undo(options, undo)
-    root = options.warehouse
+        return _undo(UndoOptions(root, kept_in, undo))
     if not options.dry_run:
         require_writable(root)
     with verb_session("compact", warehouse=root, reads_all=True, rewrites_all=True) as verb:
-        done = run_compact(verb.spark, options)
+        done = run_compact(verb.warehouse, options)
         report.print_compact(done, output)
-        report.print_summary(done, options.set_aside_root(), dry_run=options.dry_run)
+        report.print_summary(done, kept_in, dry_run=options.dry_run)
     found = done.problems or done.waiting or done.taken_back
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
 def _options(
     *,
-    warehouse: str,
     index_dir: str | None,
     sources: tuple[str, ...],
     in_place: bool,
     index_interval_bytes: int | None,
-    set_aside: str | None,
+    set_aside: str,
     no_tables: bool,
     vacuum_hours: int,
     now_ms: int,
@@ -118,24 +120,25 @@ def _options(
     if sources and not (in_place or dry_run):
         raise UsageError("--source: its files are changed only with --in-place")
     return CompactOptions(
-        warehouse=absolute_uri(warehouse),
         now_ms=now_ms,
         index_dir=None if index_dir is None else absolute_uri(index_dir),
         sources=tuple(map(absolute_uri, sources)),
         index_interval_bytes=index_interval_bytes,
-        set_aside=None if set_aside is None else absolute_uri(set_aside),
+        set_aside=set_aside,
         compacts_tables=not no_tables,
         vacuum_hours=vacuum_hours,
         dry_run=dry_run,
     )
 
 
-def _undo(options: "CompactOptions", run_id: str) -> int:
+def _undo(options: "UndoOptions") -> int:
     from kafka_segments.verbs.change.compact import report  # noqa: PLC0415
     from kafka_segments.verbs.change.compact.run import run_undo  # noqa: PLC0415
 
-    if not _RUN_ID.fullmatch(run_id):
-        raise UsageError(f"--undo {run_id}: 32 hex digits expected, as compact printed them")
-    result = run_undo(options, run_id=run_id)
+    if not _RUN_ID.fullmatch(options.run_id):
+        raise UsageError(
+            f"--undo {options.run_id}: 32 hex digits expected, as compact printed them"
+        )
+    result = run_undo(options)
     report.print_undone(result)
     return ExitStatus.FINDINGS if result.left else ExitStatus.DONE

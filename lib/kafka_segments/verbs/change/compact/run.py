@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.local_rows import stream_rows
@@ -60,23 +60,24 @@ _TABLES = (
 class CompactOptions:
     """Options of a compaction; URIs are absolute, ``now_ms`` is the run's clock.
 
+    ``set_aside`` is the folder that has a folder for each run.
+
     Raises:
         UsageError: index files lie on no local disk, or the horizon for VACUUM is too short.
     """
 
-    warehouse: str
     now_ms: int
+    set_aside: str
     index_dir: str | None = None
     sources: tuple[str, ...] = ()
     index_interval_bytes: int | None = None
-    set_aside: str | None = None
     compacts_tables: bool = True
     vacuum_hours: int = LEAST_VACUUM_HOURS
     dry_run: bool = False
 
     def __post_init__(self) -> None:
         has_files = self.index_dir is not None or self.sources
-        for uri in (self.index_dir, *self.sources, self.set_aside_root()):
+        for uri in (self.index_dir, *self.sources, self.set_aside):
             if has_files and uri is not None and not store_of(uri).is_local:
                 raise UsageError(f"{uri}: index files are compacted on a local disk only")
         if self.vacuum_hours < LEAST_VACUUM_HOURS:
@@ -85,9 +86,14 @@ class CompactOptions:
                 " or a build that is running could lose the files that it reads"
             )
 
-    def set_aside_root(self) -> str:
-        """Return the folder that has a folder for each run."""
-        return self.set_aside or join_uri(self.warehouse, "_set_aside")
+
+@dataclass(frozen=True)
+class UndoOptions:
+    """Which run is undone; ``warehouse`` and ``set_aside`` are its own, absolute URIs."""
+
+    warehouse: str
+    set_aside: str
+    run_id: str
 
 
 @dataclass
@@ -115,7 +121,7 @@ class CompactSummary:
     taken_back: list[str] = field(default_factory=list)
 
 
-def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
+def run_compact(warehouse: Warehouse, options: CompactOptions) -> CompactSummary:
     """Compact index files, then tables.
 
     1. The run is alone in the warehouse while it works on index files: no build writes one between
@@ -128,36 +134,36 @@ def run_compact(spark: SparkSession, options: CompactOptions) -> CompactSummary:
         UsageError: a running broker holds a log directory, or no build of the warehouse wrote to
             the index folder.
     """
-    root = Warehouse(spark, options.warehouse)
+    root = warehouse.root
     summary = CompactSummary(uuid.uuid4().hex)
     with ExitStack() as locks:
-        locks.enter_context(warehouse_lock(options.warehouse, alone=True))
+        locks.enter_context(warehouse_lock(root, alone=True))
         _hold_log_dirs(options, locks)
-        for compactor, folder, base_offsets in _folders(root, options, summary.run_id):
+        for compactor, folder, base_offsets in _folders(warehouse, options, summary.run_id):
             found = compactor.compact(folder, base_offsets=base_offsets)
             summary.changes.extend(found.changes)
             summary.waiting.extend(found.waiting)
             summary.problems.extend(found.problems)
             summary.unfinished.extend(found.unfinished)
         summary.stale_builds.extend(
-            remove_stale_builds(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
+            remove_stale_builds(root, now_ms=options.now_ms, dry_run=options.dry_run)
         )
         summary.unfinished.extend(
-            remove_unfinished(options.warehouse, now_ms=options.now_ms, dry_run=options.dry_run)
+            remove_unfinished(root, now_ms=options.now_ms, dry_run=options.dry_run)
         )
     if options.compacts_tables and not options.dry_run:
-        summary.taken_back.extend(mark_taken_back(options.warehouse, OF_SOURCES).values())
-        summary.tables.extend(_compact_tables(root, options))
+        summary.taken_back.extend(mark_taken_back(root, OF_SOURCES).values())
+        summary.tables.extend(_compact_tables(warehouse, options))
     return summary
 
 
-def run_undo(options: CompactOptions, *, run_id: str) -> Undone:
+def run_undo(options: UndoOptions) -> Undone:
     """Put back the files that a run changed, wherever the place is as the run left it.
 
     Raises:
         UsageError: there is no such run, or a running broker holds a log directory that it changed.
     """
-    folder = join_uri(options.set_aside_root(), run_id)
+    folder = join_uri(options.set_aside, options.run_id)
     with ExitStack() as locks:
         locks.enter_context(warehouse_lock(options.warehouse, alone=True))
         notes = [note for note in read_notes(folder) if isinstance(note, Kept)]
@@ -170,7 +176,7 @@ def _folders(
     root: Warehouse, options: CompactOptions, run_id: str
 ) -> Iterator[tuple[FolderCompactor, str, set[int] | None]]:
     """Yield each partition's folder with its compactor and its segments' base offsets."""
-    set_aside = join_uri(options.set_aside_root(), run_id)
+    set_aside = join_uri(options.set_aside, run_id)
     by_root = len(options.sources) + (options.index_dir is not None) > 1
 
     def compactor(below: str) -> FolderCompactor:
@@ -229,7 +235,7 @@ def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> 
     check_builds(
         builds,
         index_dir=index_dir,
-        warehouse=options.warehouse,
+        warehouse=root.root,
         is_thinned=options.index_interval_bytes is not None,
     )
     return root.read(tables.SEGMENTS).transform(segments_by_folder(builds, index_dir=index_dir))

@@ -50,7 +50,6 @@ def inventory(**options: Any) -> None:
 def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.report_inventory import print_inventory  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
@@ -66,7 +65,7 @@ def _inventory(
     print_retention_settings(root, retention.configs)
     dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("migrate inventory", warehouse=root, reads_all=True) as verb:
-        found = run_inventory(Warehouse(verb.spark, root), asked, dry_run=dry_run)
+        found = run_inventory(verb.warehouse, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
     return ExitStatus.FINDINGS if has_obstacles else ExitStatus.DONE
 

@@ -98,15 +98,18 @@ def plan(**options: Any) -> None:
     run_with(_plan, options)
 
 
-def _plan(*, output: str, dry_run: bool, **options: Any) -> int:
+def _plan(*, warehouse: str, output: str, dry_run: bool, **options: Any) -> int:
     from kafka_segments.verbs.change.migrate.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.run_plan import run_plan  # noqa: PLC0415
 
-    asked = _asked(**options)
+    root = absolute_uri(warehouse)
+    asked = _asked(warehouse=root, **options)
     if not dry_run:
-        require_writable(asked.warehouse)
-    with verb_session("migrate plan", warehouse=asked.warehouse, has_few=False) as verb:
-        made, planned = run_plan(verb.spark, asked, verb.caches, verb.work.reads, dry_run=dry_run)
+        require_writable(root)
+    with verb_session("migrate plan", warehouse=root, has_few=False) as verb:
+        made, planned = run_plan(
+            verb.warehouse, asked, verb.caches, verb.work.reads, dry_run=dry_run
+        )
         refused = print_plan(made, planned, output, dry_run=dry_run)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE
 
@@ -138,11 +141,9 @@ def _asked(
         segment_index_bytes=segment_index_bytes,
         max_message_bytes=max_message_bytes,
     )
-    root = absolute_uri(warehouse)
-    metadata = _of_metadata(root, now_ms) if topic_ids is None else ()
+    metadata = _of_metadata(warehouse, now_ms) if topic_ids is None else ()
     return MigrationOptions(
         sources=tuple(map(absolute_uri, sources)),
-        warehouse=root,
         rules=_rules(settings, **options),
         now_ms=now_ms,
         configs=TopicConfigs.load(settings, metadata=[configs for _, configs in metadata]),

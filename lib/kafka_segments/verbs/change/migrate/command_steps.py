@@ -135,9 +135,9 @@ def _step(
     from kafka_segments.verbs.change.migrate import run_steps  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.report_steps import print_steps  # noqa: PLC0415
 
-    asked = run_steps.StepOptions(root, plan_id, now_ms, **options)
+    asked = run_steps.StepOptions(plan_id, now_ms, **options)
     with verb_session(f"migrate {step}", warehouse=root, has_few=False) as verb:
-        steps = getattr(run_steps, f"run_{step}")(verb.spark, asked, verb.work.reads)
+        steps = getattr(run_steps, f"run_{step}")(verb.warehouse, asked, verb.work.reads)
         counts = print_steps(steps, output)
     return exit_status(counts)
 

@@ -69,7 +69,6 @@ class MigrationOptions:
     """
 
     sources: tuple[str, ...]
-    warehouse: str
     rules: MigrationRules
     now_ms: int
     plan_id: str | None = None
@@ -89,7 +88,7 @@ class MigrationOptions:
 
 
 def run_plan(
-    spark: SparkSession,
+    warehouse: Warehouse,
     options: MigrationOptions,
     caches: ExitStack,
     tell: TellLoad = tell_nobody,
@@ -104,23 +103,27 @@ def run_plan(
         SourceError: a source cannot be listed.
         UsageError: staged folders would lie in a log directory.
     """
-    tables = Warehouse(spark, options.warehouse)
-    if options.plan_id is not None and tables.version(MIGRATION_PLANS) is not None:
-        tables.create(MIGRATION_PLANS)
-        known = tables.read(MIGRATION_PLANS).where(F.col("plan_id") == options.plan_id)
+    if options.plan_id is not None and warehouse.version(MIGRATION_PLANS) is not None:
+        warehouse.create(MIGRATION_PLANS)
+        known = warehouse.read(MIGRATION_PLANS).where(F.col("plan_id") == options.plan_id)
         if not known.isEmpty():
             return options.plan_id, known
     plan_id = options.plan_id or uuid.uuid4().hex[:12]
-    planned = computed_once(_planned(spark, options, plan_id, caches, tell), caches)
+    planned = computed_once(_planned(warehouse, options, plan_id, caches, tell), caches)
     if not dry_run:
-        tables.create(MIGRATION_PLANS)
-        tables.append(MIGRATION_PLANS, planned)
+        warehouse.create(MIGRATION_PLANS)
+        warehouse.append(MIGRATION_PLANS, planned)
     return plan_id, planned
 
 
 def _planned(
-    spark: SparkSession, options: MigrationOptions, plan_id: str, caches: ExitStack, tell: TellLoad
+    warehouse: Warehouse,
+    options: MigrationOptions,
+    plan_id: str,
+    caches: ExitStack,
+    tell: TellLoad,
 ) -> DataFrame:
+    spark = warehouse.spark
     listed, loads = list_sources(spark, options.sources, caches, tell=tell_not_known)
     if not loads.keys().isdisjoint(kinds.UNSEEN):
         _name_unseen(listed)
@@ -130,7 +133,7 @@ def _planned(
     segments = segments.transform(with_topic_ids(*_given_ids(spark, options)))
     _check_stage_dir(segments, options)
     topics = segments.select("cluster", "topic", "broker_id").distinct().collect()
-    _name_other_clusters({row["cluster"] for row in topics}, options)
+    _name_other_clusters(warehouse.root, {row["cluster"] for row in topics}, options)
     surveyed = (
         segments.withColumn("path", file_path())
         .transform(with_rules(_rules(spark, topics, options), of_others=options.rules.text))
@@ -186,7 +189,7 @@ def _rules(spark: SparkSession, topics: Sequence[Row], options: MigrationOptions
     return local_rows(spark, others, _RULES)
 
 
-def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> None:
+def _name_other_clusters(warehouse: str, found: Collection[str], options: MigrationOptions) -> None:
     """Warn of log directories of clusters of which there is no metadata, if there is any at all."""
     known = sorted(held.cluster for held in options.metadata)
     for cluster in sorted({*found} - {*known} if known else ()):
@@ -194,7 +197,7 @@ def _name_other_clusters(found: Collection[str], options: MigrationOptions) -> N
             "cluster %s: %s has no metadata of it, but of %s: settings, topic ids and replicas are"
             " not taken from there; --cluster names the cluster that the log directories go to",
             cluster_in_words(cluster),
-            options.warehouse,
+            warehouse,
             ", ".join(map(cluster_in_words, known)),
         )
 

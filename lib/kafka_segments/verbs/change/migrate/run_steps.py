@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -68,7 +68,6 @@ class StepOptions:
     """Which plan a step carries out, and how.
 
     Attributes:
-        warehouse: URI of the tables with the plan.
         plan_id: The plan's id.
         now_ms: The clock, in ms since 1970.
         execute: ``apply`` and ``rollback`` swap folders; without it they change nothing.
@@ -76,7 +75,6 @@ class StepOptions:
         discard: ``rollback`` also swaps back a log whose segments have changed since.
     """
 
-    warehouse: str
     plan_id: str
     now_ms: int
     execute: bool = False
@@ -85,7 +83,7 @@ class StepOptions:
 
 
 def run_stage(
-    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+    warehouse: Warehouse, options: StepOptions, tell: TellLoad = tell_nobody
 ) -> list[LogStep]:
     """Write the migrated folders of a plan beside the log directories; return a row for each log.
 
@@ -93,58 +91,58 @@ def run_stage(
         UsageError: there is no such plan.
         NoSpaceError: a file system has too little room; nothing is written.
     """
-    return _migration(spark, options, tell).stage()
+    return _migration(warehouse, options, tell).stage()
 
 
 def run_verify(
-    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+    warehouse: Warehouse, options: StepOptions, tell: TellLoad = tell_nobody
 ) -> list[LogStep]:
     """Prove the staged segments of a plan and note the proofs; return a row for each log.
 
     Raises:
         UsageError: there is no such plan.
     """
-    return _migration(spark, options, tell).verify()
+    return _migration(warehouse, options, tell).verify()
 
 
 def run_apply(
-    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+    warehouse: Warehouse, options: StepOptions, tell: TellLoad = tell_nobody
 ) -> Iterator[LogStep]:
     """Swap the migrated folders of a plan in; yield a row for each log.
 
     Raises:
         UsageError: there is no such plan.
     """
-    migration = _migration(spark, options, tell)
+    migration = _migration(warehouse, options, tell)
     return migration.apply(execute=options.execute, by_mtime=options.by_mtime)
 
 
 def run_rollback(
-    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+    warehouse: Warehouse, options: StepOptions, tell: TellLoad = tell_nobody
 ) -> Iterator[LogStep]:
     """Swap the first folders of a plan back in; yield a row for each log that was applied.
 
     Raises:
         UsageError: there is no such plan.
     """
-    return _migration(spark, options, tell).roll_back(
+    return _migration(warehouse, options, tell).roll_back(
         execute=options.execute, discard=options.discard, by_mtime=options.by_mtime
     )
 
 
 def run_status(
-    spark: SparkSession, options: StepOptions, tell: TellLoad = tell_nobody
+    warehouse: Warehouse, options: StepOptions, tell: TellLoad = tell_nobody
 ) -> Iterator[LogStep]:
     """Say how far a plan is; yield a row for each log.
 
     Raises:
         UsageError: there is no such plan.
     """
-    return _migration(spark, options, tell).status()
+    return _migration(warehouse, options, tell).status()
 
 
-def _migration(spark: SparkSession, options: StepOptions, tell: TellLoad) -> "Migration":
-    return Migration(spark, options.warehouse, options.plan_id, now_ms=options.now_ms, tell=tell)
+def _migration(warehouse: Warehouse, options: StepOptions, tell: TellLoad) -> "Migration":
+    return Migration(warehouse, options.plan_id, now_ms=options.now_ms, tell=tell)
 
 
 class Migration:
@@ -156,16 +154,14 @@ class Migration:
 
     def __init__(
         self,
-        spark: SparkSession,
-        warehouse: str,
+        warehouse: Warehouse,
         plan_id: str,
         *,
         now_ms: int,
         tell: TellLoad = tell_nobody,
     ) -> None:
-        self._spark = spark
         self._tell = tell
-        self._tables = Warehouse(spark, warehouse)
+        self._tables = warehouse
         self._plan_id = plan_id
         self._now_ms = now_ms
         self._run_id = uuid.uuid4().hex
@@ -173,7 +169,7 @@ class Migration:
         if self._tables.version(MIGRATION_PLANS) is not None:
             plans = self._rows(MIGRATION_PLANS, plan_id)
         if plans is None or plans.isEmpty():
-            raise UsageError(missing_plan(warehouse, MIGRATION_PLANS.name, plan_id))
+            raise UsageError(missing_plan(warehouse.root, MIGRATION_PLANS.name, plan_id))
         self._plan = plans
 
     def stage(self) -> list[LogStep]:
@@ -294,7 +290,7 @@ class Migration:
 
     def _logs(self, condition: str) -> DataFrame:
         """Return the logs of the plan in order, with the newest event of each step."""
-        events = local_rows(self._spark, [], MIGRATION_EVENTS.schema)
+        events = local_rows(self._tables.spark, [], MIGRATION_EVENTS.schema)
         if self._tables.version(MIGRATION_EVENTS) is not None:
             events = self._rows(MIGRATION_EVENTS, self._plan_id)
         return (
@@ -326,7 +322,7 @@ class Migration:
         ]
         columns = MIGRATION_EVENTS.schema
         outcome = StructType([columns[name] for name in (*names, "status", "message")])
-        self._note(step, self._spark.createDataFrame(rows, outcome))
+        self._note(step, self._tables.spark.createDataFrame(rows, outcome))
 
     def _note_outcomes(self, step: Step, logs: DataFrame) -> list[LogStep]:
         """Append what became of logs; return the logs that the plan refuses, and then these."""

@@ -72,7 +72,6 @@ def _verify(
     dry_run: bool,
     **asked: Any,
 ) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.report import print_backup  # noqa: PLC0415
     from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup  # noqa: PLC0415
 
@@ -86,7 +85,7 @@ def _verify(
     moment_ms = None if moment is None else given_point("--moment", moment, now_ms=now_ms)
     dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("backup", warehouse=root) as verb:
-        keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
+        keep_in = None if dry_run else verb.tables
         verified = run_backup(
             verb.spark,
             options,

@@ -103,7 +103,6 @@ def compare(**options: Any) -> None:
 
 
 def _compare(*, warehouse: str | None, match: str, output: str, dry_run: bool, **asked: Any) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.report import print_divergence  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.run import run_divergence  # noqa: PLC0415
 
@@ -111,7 +110,7 @@ def _compare(*, warehouse: str | None, match: str, output: str, dry_run: bool, *
     options = comparison_options(**asked, warehouse=root, match=Match(match))
     dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("divergence", warehouse=root) as verb:
-        keep_in = None if root is None or dry_run else Warehouse(verb.spark, root)
+        keep_in = None if dry_run else verb.tables
         compared = run_divergence(
             verb.spark, options, verb.caches, keep_in=keep_in, tell=verb.work.reads
         )

@@ -83,7 +83,7 @@ def _growth(warehouse: str, use: "DiskUse", now_ms: int) -> "TableGrowth":
     with verb_session("disk", warehouse=warehouse, reads_all=True) as verb:
         from kafka_segments.verbs.find.disk.growth_of_tables import read_growth  # noqa: PLC0415
 
-        grown = read_growth(verb.spark, warehouse, use, now_ms=now_ms)
+        grown = read_growth(verb.warehouse, use, now_ms=now_ms)
     is_known = grown.built_ms and not grown.unknown
     give_tables_age(now_ms - min(grown.built_ms.values()) if is_known else None)
     return grown

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.collected import collect_together
@@ -24,24 +24,23 @@ _MOST_BLOCKED = 1_000
 _DIR_KEYS = LOG_KEYS[:3]
 
 
-def read_growth(spark: SparkSession, warehouse: str, use: DiskUse, *, now_ms: int) -> TableGrowth:
+def read_growth(warehouse: Warehouse, use: DiskUse, *, now_ms: int) -> TableGrowth:
     """Return what tables say of the log directories of an account.
 
     Raises:
         UsageError: the warehouse lacks a table.
     """
-    tables = Warehouse(spark, warehouse)
     log_dirs = [one.log_dir for one in use.dirs if not use.has_only_folders(one.log_dir)]
-    found = collect_together({"dirs": _known_dirs(tables), "builds": last_builds(tables)})
+    found = collect_together({"dirs": _known_dirs(warehouse), "builds": last_builds(warehouse)})
     dirs, built_ms, unknown = _matched(log_dirs, found)
     if not dirs:
-        return TableGrowth(warehouse, {}, unknown, None, [], [], None)
+        return TableGrowth(warehouse.root, {}, unknown, None, [], [], None)
     from_ms = decide.first_day_ms([now_ms, *built_ms.values()])
-    found = collect_together(_figures(tables, list(dirs.values()), from_ms, now_ms))
+    found = collect_together(_figures(warehouse, list(dirs.values()), from_ms, now_ms))
     given = {known[:3]: log_dir for log_dir, known in dirs.items()}
     decided = found.get("decided")
     return TableGrowth(
-        warehouse,
+        warehouse.root,
         built_ms,
         unknown,
         from_ms,

@@ -99,12 +99,11 @@ def _failover(
     )
     refuse_absent(asked.to_warehouse, LogChoice(cluster=to_cluster))
     with verb_session("search failover", warehouse=root) as verb:
-        found = print_failover(
-            run_failover(Warehouse(verb.spark, root), asked, verb.caches), output
-        )
-        tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
+        found = print_failover(run_failover(verb.warehouse, asked, verb.caches), output)
+        tell_age(verb.warehouse, now_ms=now_ms, allowed=asked.choice.allowed())
         moment = now_ms if asked.to_warehouse != root else None  # its age is told
-        tell_age(verb.spark, asked.to_warehouse, now_ms=moment, allowed=asked.to_choice.allowed())
+        other = Warehouse(verb.spark, asked.to_warehouse)
+        tell_age(other, now_ms=moment, allowed=asked.to_choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -119,7 +118,6 @@ def _restore(
     **choice: Any,
 ) -> int:
     version = parse_version(kafka_version, oldest=OLDEST_SEARCHED)
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.report import print_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.failover.run import RestoreOptions, run_restore  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
@@ -132,6 +130,6 @@ def _restore(
         most_record_bytes=most_record_bytes,
     )
     with verb_session("search restore", warehouse=root) as verb:
-        found = print_restore(run_restore(Warehouse(verb.spark, root), asked, verb.caches), output)
-        tell_age(verb.spark, root, now_ms=None, allowed=asked.choice.allowed())
+        found = print_restore(run_restore(verb.warehouse, asked, verb.caches), output)
+        tell_age(verb.warehouse, now_ms=None, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -134,11 +134,11 @@ def _read(
         require_writable(root)
     with verb_session("internals", warehouse=root) as verb:
         if sources:
-            asked = InternalsOptions(root, origin, dry_run)
-            reading = run_internals(verb.spark, asked, verb.caches, verb.work.reads)
+            asked = InternalsOptions(origin, dry_run)
+            reading = run_internals(verb.warehouse, asked, verb.caches, verb.work.reads)
             found = print_internals(reading, output, is_shown=as_of is None)
         if as_of is not None:
-            print_state(run_state(verb.spark, StateOptions(root, as_of, cluster)), output)
+            print_state(run_state(verb.warehouse, StateOptions(as_of, cluster)), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -169,7 +169,7 @@ def _changed(
     root = absolute_uri(warehouse)
     since_ms = None if since is None else given_point("--since", since, now_ms=now_ms)
     with verb_session("internals changed", warehouse=root) as verb:
-        print_changes(run_changed(verb.spark, ChangesOptions(root, since_ms, cluster)), output)
+        print_changes(run_changed(verb.warehouse, ChangesOptions(since_ms, cluster)), output)
     return ExitStatus.DONE
 
 

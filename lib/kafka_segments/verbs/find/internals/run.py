@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.engines import (
@@ -51,12 +51,8 @@ from kafka_segments.verbs.find.internals.tasks import bytes_left, look_at, read_
 
 @dataclass(frozen=True)
 class InternalsOptions:
-    """What is read, and the absolute URI of the tables that it goes into.
+    """What is read. ``is_dry``: write no tables, and make no history."""
 
-    ``is_dry``: write no tables, and make no history.
-    """
-
-    warehouse: str
     origin: Origin
     is_dry: bool = False
 
@@ -119,7 +115,7 @@ class Changes(NamedTuple):
 
 
 def run_internals(
-    spark: SparkSession,
+    warehouse: Warehouse,
     options: InternalsOptions,
     caches: ExitStack,
     tell: TellLoad = tell_nobody,
@@ -131,15 +127,14 @@ def run_internals(
     told how much is read: first of the metadata log, then of the other topics.
     """
     if options.is_dry:
-        return _look(spark, options, caches)
-    with internals_lock(options.warehouse):
-        return _read_changed(spark, options, caches, tell)
+        return _look(warehouse, options.origin, caches)
+    with internals_lock(warehouse.root):
+        return _read_changed(warehouse, options.origin, caches, tell)
 
 
-def _look(spark: SparkSession, options: InternalsOptions, caches: ExitStack) -> Reading:
+def _look(tables: Warehouse, origin: Origin, caches: ExitStack) -> Reading:
     """Read the files that changed, and return the sums that the tables would have."""
-    tables, origin = Warehouse(spark, options.warehouse), options.origin
-    found = find_files(spark, origin, caches)
+    found = find_files(tables.spark, origin, caches)
     changes = _changes(tables, found, origin, caches)
     rows = read_records(changes.files(), goes_on=True)
     read = rows.transform(files_as_read(changes.judged, changes.known))
@@ -173,16 +168,13 @@ def _changes(tables: Warehouse, found: InternalFiles, origin: Origin, caches: Ex
     return changes
 
 
-def _read_changed(
-    spark: SparkSession, options: InternalsOptions, caches: ExitStack, tell: TellLoad
-) -> Reading:
-    tables, origin = Warehouse(spark, options.warehouse), options.origin
+def _read_changed(tables: Warehouse, origin: Origin, caches: ExitStack, tell: TellLoad) -> Reading:
     for table in (INTERNAL_RECORDS, INTERNAL_FILES):
         tables.create(table)
     if not tables.version(INTERNAL_RECORDS) and tables.version(INTERNAL_FILES):
-        nothing = local_rows(spark, [], INTERNAL_FILES.schema)  # the records were moved away
+        nothing = local_rows(tables.spark, [], INTERNAL_FILES.schema)  # the records were moved away
         tables.replace(INTERNAL_FILES, nothing, where="true")
-    found = find_files(spark, origin, caches)
+    found = find_files(tables.spark, origin, caches)
     changes = _changes(tables, found, origin, caches)
     if not tables.version(INTERNAL_FILES):  # an earlier release read these
         tables.append(INTERNAL_FILES, changes.known.where("size_bytes IS NOT NULL"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -42,9 +42,8 @@ _AT = StructType(row_fields("cluster string, at_offset long"))
 
 @dataclass(frozen=True)
 class StateOptions:
-    """Which metadata is asked for, in a warehouse, an absolute URI; ``cluster`` None: of all."""
+    """Which metadata is asked for; ``cluster`` None: that of all."""
 
-    warehouse: str
     as_of: AsOf
     cluster: str | None = None
 
@@ -53,29 +52,27 @@ class StateOptions:
 class ChangesOptions:
     """Which changes are asked for: since a moment in ms, or (None) all; see ``StateOptions``."""
 
-    warehouse: str
     since_ms: int | None = None
     cluster: str | None = None
 
 
-def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
+def run_state(warehouse: Warehouse, options: StateOptions) -> DataFrame:
     """Return the metadata that held as of an offset or a moment: the columns of ``described``.
 
     Raises:
         UsageError: the tables have no history of metadata, or it begins later.
     """
-    warehouse = Warehouse(spark, options.warehouse)
     _refuse_absent(warehouse, options.cluster)
     read = _reader(warehouse, options.cluster)
     as_of = options.as_of
     # An earlier release made some of them alone.
     tables = [table for table in METADATA_TABLES if warehouse.version(table) is not None]
     if not tables:
-        raise UsageError(_no_metadata(options.warehouse, options.cluster))
+        raise UsageError(_no_metadata(warehouse.root, options.cluster))
     held = (read(table).select("cluster", *HELD) for table in tables)
     told = begins_and_ends(reduce(DataFrame.unionByName, held), at_ms=as_of.ms).collect()
     if not told:
-        raise UsageError(_no_metadata(options.warehouse, options.cluster))
+        raise UsageError(_no_metadata(warehouse.root, options.cluster))
     at: dict[str, Any] = {
         row["cluster"]: as_of.offset if as_of.ms is None else row["at_offset"] for row in told
     }
@@ -86,15 +83,15 @@ def run_state(spark: SparkSession, options: StateOptions) -> DataFrame:
                 f"--at {as_of}: the history of cluster {cluster_in_words(name)} begins at offset"
                 f" {row['first_offset']}, {moment_text(row['first_ms'])}"
             )
-    tell_metadata_problems(options.warehouse, cluster=options.cluster, at_offset=at)
-    asked = local_rows(spark, sorted(at.items()), _AT)
+    tell_metadata_problems(warehouse.root, cluster=options.cluster, at_offset=at)
+    asked = local_rows(warehouse.spark, sorted(at.items()), _AT)
     states = (
         read(table).transform(state_at(asked)).transform(described(table.name)) for table in tables
     )
     return reduce(DataFrame.unionByName, states)
 
 
-def run_changed(spark: SparkSession, options: ChangesOptions) -> DataFrame:
+def run_changed(warehouse: Warehouse, options: ChangesOptions) -> DataFrame:
     """Return the changes of configs, leaders and replicas: the columns of ``decide_changes``.
 
     Changes before a history that begins with a snapshot are not known: that is said, and is a
@@ -103,10 +100,9 @@ def run_changed(spark: SparkSession, options: ChangesOptions) -> DataFrame:
     Raises:
         UsageError: the tables have no history of metadata, or none of the cluster.
     """
-    warehouse = Warehouse(spark, options.warehouse)
     _refuse_absent(warehouse, options.cluster)
     read = _reader(warehouse, options.cluster)
-    tell_metadata_problems(options.warehouse, cluster=options.cluster)
+    tell_metadata_problems(warehouse.root, cluster=options.cluster)
     steps = steps_of(read(METADATA_CONFIGS), read(METADATA_PARTITIONS))
     for row in steps.transform(later_begins).collect():
         _tell_begin(row, options.since_ms)

@@ -97,7 +97,6 @@ def _explain(
             raise UsageError(f"--explain and {option} are two questions: leave one of them out")
     root = absolute_uri(warehouse)
     refuse_without_offsets(root, cluster=choice["cluster"])
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.report_explain import print_explained  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain  # noqa: PLC0415
     from kafka_segments.verbs.find.search.log_tables import LogChoice  # noqa: PLC0415
@@ -106,10 +105,8 @@ def _explain(
     retention_ms = None if retention_minutes is None else retention_minutes * _MINUTE_MS
     asked = ExplainOptions(LogChoice(**named), explain, retention_ms, most_commits)
     with verb_session("lag", warehouse=root) as verb:
-        found = print_explained(
-            run_explain(Warehouse(verb.spark, root), asked, verb.caches), output
-        )
-        tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
+        found = print_explained(run_explain(verb.warehouse, asked, verb.caches), output)
+        tell_age(verb.warehouse, now_ms=now_ms, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -136,7 +133,6 @@ def _lag(
     at_ms = None if at is None else given_point("--at", at, now_ms=now_ms)
     if not is_share:
         refuse_without_offsets(root, cluster=choice["cluster"])
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.report import print_lag, print_share_lag  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.run import LagOptions, run_lag  # noqa: PLC0415
     from kafka_segments.verbs.find.lag.run_share import run_share_lag  # noqa: PLC0415
@@ -151,11 +147,11 @@ def _lag(
         most_record_bytes=most_record_bytes,
     )
     with verb_session("lag", warehouse=root) as verb:
-        tables = Warehouse(verb.spark, root)
+        tables = verb.warehouse
         if is_share:
             found = print_share_lag(run_share_lag(tables, asked, verb.caches), output)
         else:
             found = print_lag(run_lag(tables, asked, verb.caches), output)
         moment = now_ms if at_ms is None else None
-        tell_age(verb.spark, root, now_ms=moment, allowed=asked.choice.allowed())
+        tell_age(verb.warehouse, now_ms=moment, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

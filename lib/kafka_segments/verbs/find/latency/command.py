@@ -26,7 +26,6 @@ def latency(**options: Any) -> None:
 
 
 def _latency(*, warehouse: str, output: str, now_ms: int, **choice: Any) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.latency.report import print_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.latency.run import run_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
@@ -35,6 +34,6 @@ def _latency(*, warehouse: str, output: str, now_ms: int, **choice: Any) -> int:
     root = absolute_uri(warehouse)
     asked = chosen_logs(root, **choice)
     with verb_session("latency", warehouse=root) as verb:
-        tables = Warehouse(verb.spark, root)
+        tables = verb.warehouse
         found = print_latency(run_latency(tables, asked, verb.caches, verb.work.reads), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

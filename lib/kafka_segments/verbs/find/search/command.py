@@ -131,7 +131,6 @@ def _offsets(
             "--isolation-level read_committed takes --high-watermark end alone: the tables do not"
             " tell which transactions were open at an earlier offset"
         )
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
     from kafka_segments.verbs.find.search.report import print_search  # noqa: PLC0415
     from kafka_segments.verbs.find.search.run import SearchOptions, run_search  # noqa: PLC0415
@@ -149,8 +148,8 @@ def _offsets(
     )
     session = verb_session("search", warehouse=root, reads_all=True, questions=asked.questions)
     with session as verb:
-        found = print_search(run_search(Warehouse(verb.spark, root), asked, verb.caches), output)
-        tell_age(verb.spark, root, now_ms=now_ms, allowed=asked.choice.allowed())
+        found = print_search(run_search(verb.warehouse, asked, verb.caches), output)
+        tell_age(verb.warehouse, now_ms=now_ms, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 

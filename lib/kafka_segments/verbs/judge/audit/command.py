@@ -90,14 +90,14 @@ def _audit(
         sizes=TopicSizes(configs),
         version=parse_version(kafka_version),
         now_ms=now_ms,
-        warehouse=root,
         cluster=cluster,
         broker_id=broker_id,
         follow_links=follow_links,
     )
     dry_run = keeps_nothing(root, dry_run=dry_run)
-    with verb_session("audit", warehouse=asked.warehouse) as verb:
-        audits = run_audit(verb.spark, asked, verb.caches, dry_run=dry_run, tell=verb.work.reads)
+    with verb_session("audit", warehouse=root) as verb:
+        keep_in = None if dry_run else verb.tables
+        audits = run_audit(verb.spark, asked, verb.caches, keep_in=keep_in, tell=verb.work.reads)
         has_findings = not audits.where("is_finding").isEmpty()
         print_audit(audits, output)
     return ExitStatus.FINDINGS if has_findings else ExitStatus.DONE

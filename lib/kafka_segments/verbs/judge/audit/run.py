@@ -42,7 +42,6 @@ class AuditOptions:
         recovery: the settings that the bytes of index files depend on.
         sizes: those of each topic; None: those of ``recovery`` hold for all.
         version: the release whose broker would start on these files.
-        warehouse: URI of the tables; None: the result is kept nowhere.
         cluster: name of the cluster; None: as meta.properties says.
         broker_id: id of the broker; None: as meta.properties says.
         follow_links: symbolic links are followed to what lies below the sources.
@@ -55,7 +54,6 @@ class AuditOptions:
     recovery: RecoveryOptions
     version: Version
     now_ms: int
-    warehouse: str | None = None
     cluster: str | None = None
     broker_id: int | None = None
     follow_links: bool = False
@@ -71,7 +69,7 @@ def run_audit(
     options: AuditOptions,
     caches: ExitStack,
     *,
-    dry_run: bool = False,
+    keep_in: Warehouse | None = None,
     tell: TellLoad = tell_nobody,
 ) -> DataFrame:
     """Judge every index file under the sources; return rows of ``index_audits``.
@@ -79,8 +77,8 @@ def run_audit(
     1. The sources are listed. Segments are packed into tasks by bytes, and recovered there.
     2. The same task judges the files beside a segment. Other files are judged folder by folder,
        transaction indexes log by log. The offset ranges of tiered segments are compared.
-    3. The rows go to table ``index_audits`` of the warehouse; they are cached until ``caches``
-       closes.
+    3. The rows go to table ``index_audits`` of ``keep_in``, if any; they are cached until
+       ``caches`` closes.
 
     Raises:
         SourceError: a source that cannot be listed.
@@ -116,10 +114,9 @@ def run_audit(
         ).select(*schema(_SCHEMA).fieldNames()),
         caches,
     )
-    if options.warehouse is not None and not dry_run:
-        warehouse = Warehouse(spark, options.warehouse)
-        warehouse.create(INDEX_AUDITS)
-        warehouse.append(INDEX_AUDITS, rows)
+    if keep_in is not None:
+        keep_in.create(INDEX_AUDITS)
+        keep_in.append(INDEX_AUDITS, rows)
     return rows
 
 

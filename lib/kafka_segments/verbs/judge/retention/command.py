@@ -79,7 +79,6 @@ for command in (plan, apply, rollback):
 
 def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: Any) -> int:
     from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.settings import settings_grid  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import (  # noqa: PLC0415
         print_not_decided,
@@ -97,15 +96,15 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
     dry_run = bool(grid or asked.topics) or keeps_nothing(root, dry_run=dry_run)
     with verb_session("retention", warehouse=root, reads_all=True) as verb:
         if grid:
-            print_what_if(run_what_if(Warehouse(verb.spark, root), asked, grid), output)
+            print_what_if(run_what_if(verb.warehouse, asked, grid), output)
             unsure = 0
         else:
-            decided = run_retention(Warehouse(verb.spark, root), asked, dry_run=dry_run)
+            decided = run_retention(verb.warehouse, asked, dry_run=dry_run)
             with ExitStack() as caches:
                 decided = computed_once(decided, caches) if dry_run else decided
                 print_retention(decided, output)
                 unsure = print_not_decided(decided)
-        tell_as_built(verb.spark, root, now_ms=asked.now_ms, topics=asked.topics)
+        tell_as_built(verb.warehouse, now_ms=asked.now_ms, topics=asked.topics)
     return ExitStatus.FINDINGS if unsure else ExitStatus.DONE
 
 
@@ -113,7 +112,6 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
     from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import print_not_decided  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
@@ -132,9 +130,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
         verb_session("retention explain", warehouse=root) as verb,
         ExitStack() as caches,
     ):
-        decided = run_explain(
-            Warehouse(verb.spark, root), asked, topic=folder.topic, partition=folder.partition
-        )
+        decided = run_explain(verb.warehouse, asked, topic=folder.topic, partition=folder.partition)
         decided = computed_once(decided, caches)
         if output != "table":
             print_rows(decided, output)
@@ -145,8 +141,7 @@ def _explain(*, log: str, output: str, **options: Any) -> int:
             print_explain(found, asked.configs, now_ms=asked.now_ms)
         unsure = print_not_decided(decided)
         tell_as_built(
-            verb.spark,
-            root,
+            verb.warehouse,
             now_ms=asked.now_ms,
             topics=(folder.topic,),
             partition=folder.partition,

@@ -88,7 +88,6 @@ def rollback(**options: Any) -> None:
 
 
 def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> int:
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_plan import print_plan  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run_plan import run_plan  # noqa: PLC0415
@@ -100,7 +99,7 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
     session = verb_session("retention plan", warehouse=root, reads_all=True)
     with session as verb:
         plan_id, planned = run_plan(
-            Warehouse(verb.spark, root),
+            verb.warehouse,
             asked,
             has_digests=has_digests,
             dry_run=dry_run,
@@ -108,7 +107,7 @@ def _plan(*, output: str, dry_run: bool, has_digests: bool, **options: Any) -> i
             tell_read=verb.work.has_read,
         )
         problems = print_plan(plan_id, planned, output, dry_run=dry_run)
-        tell_as_built(verb.spark, root, now_ms=asked.now_ms)
+        tell_as_built(verb.warehouse, now_ms=asked.now_ms)
     return ExitStatus.FINDINGS if problems else ExitStatus.DONE
 
 
@@ -125,13 +124,12 @@ def _move(
 
     root = absolute_uri(warehouse)
     require_plan(root, "retention_plans", plan_id)
-    from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention import run_plan as steps  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_plan import print_moves  # noqa: PLC0415
 
     aside = None if aside is None else aside.resolve()
     asked = steps.MoveOptions(plan_id, aside=aside, execute=execute)
     with verb_session("retention", warehouse=root, has_few=False) as verb:
-        moves = getattr(steps, run_step)(Warehouse(verb.spark, root), asked)
+        moves = getattr(steps, run_step)(verb.warehouse, asked)
         refused = print_moves(moves, output, execute=execute)
     return ExitStatus.FINDINGS if refused else ExitStatus.DONE

@@ -99,7 +99,6 @@ def _roll(
     settings = load_settings(conf, pairs)
     root = absolute_uri(warehouse)
     asked = RollOptions(
-        warehouse=root,
         configs=load_configs(
             settings,
             topic_configs=topic_configs,
@@ -113,11 +112,11 @@ def _roll(
         **append,
     )
     grid = settings_grid(what_if, of=CutConfig)
-    dry_run = bool(grid) or keeps_nothing(asked.warehouse, dry_run=dry_run)
-    with verb_session("roll", warehouse=asked.warehouse, reads_all=True) as verb:
+    dry_run = bool(grid) or keeps_nothing(root, dry_run=dry_run)
+    with verb_session("roll", warehouse=root, reads_all=True) as verb:
         if grid:
-            print_what_if(run_what_if(verb.spark, asked, grid), output, asked.configs)
+            print_what_if(run_what_if(verb.warehouse, asked, grid), output, asked.configs)
         else:
-            print_roll(run_roll(verb.spark, asked, dry_run=dry_run), output, asked.configs)
-        tell_as_built(verb.spark, asked.warehouse, now_ms=now_ms, has_starts=False)
+            print_roll(run_roll(verb.warehouse, asked, dry_run=dry_run), output, asked.configs)
+        tell_as_built(verb.warehouse, now_ms=now_ms, has_starts=False)
     return ExitStatus.DONE

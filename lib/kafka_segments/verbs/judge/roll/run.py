@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from kafka_segments.engine.tables.as_built import with_cut_short
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
@@ -39,7 +39,6 @@ class RollOptions:
     """What a decision depends on besides the tables. ``now_ms`` is the run's clock.
 
     Attributes:
-        warehouse: URI of the tables.
         configs: the settings of topics and brokers.
         rules: the rules of a release, or of a text of KIP-33.
         append_bytes: size of the append that the decision is for.
@@ -48,7 +47,6 @@ class RollOptions:
         opened_ms: when the broker opened the active segments; None: at their mtime.
     """
 
-    warehouse: str
     configs: TopicConfigs
     rules: RollRules
     now_ms: int
@@ -58,13 +56,13 @@ class RollOptions:
     opened_ms: int | None = None
 
 
-def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> DataFrame:
+def run_roll(warehouse: Warehouse, options: RollOptions, *, dry_run: bool) -> DataFrame:
     """Decide for every active segment of the warehouse; return rows of ``roll_decisions``.
 
     Raises:
         UsageError: the warehouse has no segments.
     """
-    tables, run_id = Warehouse(spark, options.warehouse), uuid.uuid4().hex
+    run_id = uuid.uuid4().hex
     append = with_append(
         now_ms=options.now_ms,
         size_bytes=options.append_bytes,
@@ -73,12 +71,12 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
         opened_ms=options.opened_ms,
     )
     decided = (
-        tables.read(SEGMENTS, _OF_SEGMENTS)
+        warehouse.read(SEGMENTS, _OF_SEGMENTS)
         .transform(only_present)
         .where("is_active")
-        .transform(telling_left_over(tables))
-        .transform(with_cut_short(tables))
-        .transform(with_topic_configs(spark, options.configs))
+        .transform(telling_left_over(warehouse))
+        .transform(with_cut_short(warehouse))
+        .transform(with_topic_configs(warehouse.spark, options.configs))
         .transform(with_built_interval)
         .transform(with_index_entries())
         .transform(append)
@@ -88,11 +86,11 @@ def run_roll(spark: SparkSession, options: RollOptions, *, dry_run: bool) -> Dat
     if dry_run:
         return decided
     # What is kept is returned: files that a broker writes to would be counted anew, differently.
-    return tables.keep_run(ROLL_DECISIONS, decided, run_id)
+    return warehouse.keep_run(ROLL_DECISIONS, decided, run_id)
 
 
 def run_what_if(
-    spark: SparkSession, options: RollOptions, grid: Sequence[Mapping[str, int]]
+    warehouse: Warehouse, options: RollOptions, grid: Sequence[Mapping[str, int]]
 ) -> DataFrame:
     """Cut the history of every log anew; return a row for each log and combination of settings.
 
@@ -101,16 +99,15 @@ def run_what_if(
     Raises:
         UsageError: the warehouse has no segments, or some are known by a first look alone.
     """
-    tables = Warehouse(spark, options.warehouse)
-    present = tables.read(SEGMENTS).transform(only_present)
+    present = warehouse.read(SEGMENTS).transform(only_present)
     refuse_first_looks(present, "where between its ends a batch begins")
     cut_anew = compare_cuts(
-        offset_index=tables.read(OFFSET_INDEX),
-        time_index=tables.read(TIME_INDEX),
+        offset_index=warehouse.read(OFFSET_INDEX),
+        time_index=warehouse.read(TIME_INDEX),
         grid=grid,
     )
     return (
-        present.transform(telling_left_over(tables))
-        .transform(with_topic_configs(spark, options.configs))
+        present.transform(telling_left_over(warehouse))
+        .transform(with_topic_configs(warehouse.spark, options.configs))
         .transform(cut_anew)
     )

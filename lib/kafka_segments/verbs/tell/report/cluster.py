@@ -91,6 +91,5 @@ def _transactions(tables: Warehouse, now_ms: int, rows: int) -> list[Row] | None
     if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
         return None
     with ExitStack() as caches:
-        options = TransactionsOptions(tables.root, LogChoice(), now_ms)
-        opened = run_transactions(tables.spark, options, caches)
+        opened = run_transactions(tables, TransactionsOptions(LogChoice(), now_ms), caches)
         return opened.orderBy("since_ms", "topic", "partition", "producer_id").limit(rows).collect()

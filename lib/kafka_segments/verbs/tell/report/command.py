@@ -66,9 +66,9 @@ def _report(
     from kafka_segments.verbs.tell.report.run import ReportOptions, run_report  # noqa: PLC0415
 
     target = absolute_uri(out)
-    asked = ReportOptions(absolute_uri(warehouse), now_ms)
     answers = read_answers(directories)
-    with verb_session("report", warehouse=asked.warehouse, reads_all=True) as verb:
-        data = replace(run_report(verb.spark, asked), directories=answers)
-    print_report(data, target, output)
+    with verb_session("report", warehouse=absolute_uri(warehouse), reads_all=True) as verb:
+        data = run_report(verb.warehouse, ReportOptions(now_ms))
+
+    print_report(replace(data, directories=answers), target, output)
     return ExitStatus.DONE

@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import sub
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -140,9 +140,8 @@ class ReportData:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The warehouse that is reported, an absolute URI; ``now_ms`` is the run's clock."""
+    """How much of the tables is shown; ``now_ms`` is the run's clock."""
 
-    warehouse: str
     now_ms: int
     limits: ReportLimits = field(default_factory=ReportLimits)
 
@@ -175,13 +174,13 @@ class _Decided(NamedTuple):
     at_ms: int
 
 
-def run_report(spark: SparkSession, options: ReportOptions) -> ReportData:
+def run_report(warehouse: Warehouse, options: ReportOptions) -> ReportData:
     """Gather what the page shows; stderr says what the history of the metadata lacks.
 
     Raises:
         UsageError: the warehouse has no segments.
     """
-    return _Report(spark, options).gather()
+    return _Report(warehouse, options).gather()
 
 
 class _Report:
@@ -191,9 +190,8 @@ class _Report:
     once, and kept until the end.
     """
 
-    def __init__(self, spark: SparkSession, options: ReportOptions) -> None:
-        self._spark = spark
-        self._warehouse = Warehouse(spark, options.warehouse)
+    def __init__(self, warehouse: Warehouse, options: ReportOptions) -> None:
+        self._warehouse = warehouse
         self._now_ms = options.now_ms
         self._limits = options.limits
         history = published(self._warehouse, SEGMENTS.name)
@@ -325,7 +323,7 @@ class _Report:
             )
             for number, lane in enumerate(lanes)
         ]
-        frame = local_rows(self._spark, numbered, _LANES)
+        frame = local_rows(self._warehouse.spark, numbered, _LANES)
         return {"spans": self._segments.transform(decide.draw_spans(frame, now_ms=self._now_ms))}
 
     def _ages(self, lanes: Sequence[Row]) -> DataFrame:

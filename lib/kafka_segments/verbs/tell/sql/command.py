@@ -65,10 +65,10 @@ def _sql(*, query: str, warehouse: str, now_ms: int, output: str, verbose: bool)
     if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
         logging.getLogger("SQLQueryContextLogger").disabled = True
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
-    asked = SqlOptions(absolute_uri(warehouse), query, now_ms)
-    statement = refuse_early(asked)
-    with verb_session("sql", warehouse=asked.warehouse, runs_any_query=True) as verb:
-        rows = run_sql(verb.spark, asked)
+    root, asked = absolute_uri(warehouse), SqlOptions(query, now_ms)
+    statement = refuse_early(root, asked)
+    with verb_session("sql", warehouse=root, runs_any_query=True) as verb:
+        rows = run_sql(verb.warehouse, asked)
         for name in read_as_texts(verb.spark, statement):
             say(f'"{name}" is a text in this query, as Spark reads it: column {name} has no quotes')
         with confined(verb.spark):

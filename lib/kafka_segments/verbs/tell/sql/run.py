@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.spark.settings import settings_meanwhile
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.views import register_views, view_names
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql.decide.plan import check_plan, explain_statement
@@ -36,23 +37,24 @@ _SETTING = re.compile(r' If necessary set "[^"]*" to "false" to bypass this erro
 
 @dataclass(frozen=True)
 class SqlOptions:
-    """A query over the tables of a warehouse, an absolute URI. ``now_ms`` is the run's clock."""
+    """A query over the tables of a warehouse. ``now_ms`` is the run's clock."""
 
-    warehouse: str
     query: str
     now_ms: int
 
 
-def refuse_early(options: SqlOptions) -> Statement:
+def refuse_early(warehouse: str, options: SqlOptions) -> Statement:
     """Refuse a query by its text, before there is a session; return what was read of it.
+
+    ``warehouse``: an absolute URI.
 
     Raises:
         UsageError: as ``run_sql``, but for what only Spark can tell.
     """
-    return check_names(options.query, view_names(options.warehouse))
+    return check_names(options.query, view_names(warehouse))
 
 
-def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
+def run_sql(warehouse: Warehouse, options: SqlOptions) -> DataFrame:
     """Register the tables that a query reads as views, and plan it over them; return its rows.
 
     SHOW TABLES, VIEWS, COLUMNS, FUNCTIONS and DESCRIBE are run, too, and no other statement. The
@@ -62,10 +64,10 @@ def run_sql(spark: SparkSession, options: SqlOptions) -> DataFrame:
         UsageError: the text is not SQL or another statement, the query calls programs or Java
             methods, or it names anything but these views, such as a file.
     """
-    views = view_names(options.warehouse)
+    views = view_names(warehouse.root)
     statement = check_names(options.query, views)
-    register_views(spark, options.warehouse, only=statement.reads)
-    return _run(spark, statement, views, now_ms=options.now_ms)
+    register_views(warehouse, only=statement.reads)
+    return _run(warehouse.spark, statement, views, now_ms=options.now_ms)
 
 
 def read_as_texts(spark: SparkSession, statement: Statement) -> list[str]:

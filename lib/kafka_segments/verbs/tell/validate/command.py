@@ -89,11 +89,11 @@ def _validate(
 
     root = absolute_uri(warehouse)
     docs_folder = None if docs_dir is None else absolute_uri(docs_dir)
-    asked = ValidateOptions(root, now_ms, docs_folder)
+    asked = ValidateOptions(now_ms, docs_folder)
     _import_meanwhile("kafka_segments.verbs.tell.validate.checkpoint")
     dry_run = keeps_nothing(root, dry_run=dry_run)
     with verb_session("validate", warehouse=root, reads_all=True) as verb:
-        validation = run_validate(verb.spark, asked, dry_run=dry_run)
+        validation = run_validate(verb.warehouse, asked, dry_run=dry_run)
         report.print_validate(validation, output)
         page = None
         if validation.docs_folder is not None:

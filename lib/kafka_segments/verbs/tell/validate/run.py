@@ -11,7 +11,7 @@ from functools import reduce
 from importlib import import_module
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.engines import computed_once, in_one_task
@@ -72,12 +72,10 @@ class ValidateOptions:
     """Which tables are checked, and where their Data Docs go.
 
     Attributes:
-        warehouse: URI of the tables.
         now_ms: the clock, in ms since 1970.
         docs_folder: absolute path; None: below the warehouse, where that is local.
     """
 
-    warehouse: str
     now_ms: int
     docs_folder: str | None = None
 
@@ -102,7 +100,7 @@ def _worst(results: Sequence[CheckResult]) -> Severity | None:
 
 
 def run_validate(
-    spark: SparkSession, options: ValidateOptions, *, dry_run: bool = False
+    warehouse: Warehouse, options: ValidateOptions, *, dry_run: bool = False
 ) -> Validation:
     """Check every table of a warehouse; ``dry_run``: no table is written, nor Data Docs by default.
 
@@ -116,16 +114,15 @@ def run_validate(
     Raises:
         UsageError: the warehouse has no segments, or ``docs_folder`` is not local.
     """
-    root = Warehouse(spark, options.warehouse)
-    folder = _docs_folder(options, dry_run=dry_run)
+    folder = _docs_folder(warehouse, options, dry_run=dry_run)
     run_id = uuid.uuid4().hex
     with ExitStack() as caches:
-        versions = _versions(root)
-        measured, suites, results = _validated(root, options.now_ms, folder)
+        versions = _versions(warehouse)
+        measured, suites, results = _validated(warehouse, options.now_ms, folder)
         if _worst(results) is Severity.FATAL:
-            _keep_builds_out(options.warehouse, caches)
-            if _versions(root) != versions:
-                measured, suites, results = _validated(root, options.now_ms, folder)
+            _keep_builds_out(warehouse.root, caches)
+            if _versions(warehouse) != versions:
+                measured, suites, results = _validated(warehouse, options.now_ms, folder)
         failed = {(result.table, result.check) for result in results if result.failed_rows}
         failing = None
         if any(failed.intersection(quarantining(suite)) for suite in suites):
@@ -133,10 +130,10 @@ def run_validate(
         quarantined = 0 if failing is None else failing.count()
         if not dry_run:
             stamp = stamp_of(run_id, options.now_ms)
-            _set_aside(root, failing, stamp)
-            root.create(tables.VALIDATION_RESULTS)
+            _set_aside(warehouse, failing, stamp)
+            warehouse.create(tables.VALIDATION_RESULTS)
             values = list(map(_result_values, results))
-            root.append_values(tables.VALIDATION_RESULTS, values, stamp)
+            warehouse.append_values(tables.VALIDATION_RESULTS, values, stamp)
     return Validation(run_id, tuple(results), quarantined, folder)
 
 
@@ -159,11 +156,11 @@ def _keep_builds_out(warehouse: str, locks: ExitStack) -> None:
         locks.enter_context(warehouse_lock(warehouse, alone=True))
 
 
-def _docs_folder(options: ValidateOptions, *, dry_run: bool) -> str | None:
+def _docs_folder(warehouse: Warehouse, options: ValidateOptions, *, dry_run: bool) -> str | None:
     """Return the folder for Data Docs: the given one, else one below a local warehouse."""
     if options.docs_folder is None:
-        has_none = dry_run or not store_of(options.warehouse).is_local
-        return None if has_none else os.path.join(options.warehouse, _DOCS)
+        has_none = dry_run or not store_of(warehouse.root).is_local
+        return None if has_none else os.path.join(warehouse.root, _DOCS)
     if not store_of(options.docs_folder).is_local:
         raise UsageError(f"--docs-dir {options.docs_folder}: Data Docs go to a local folder")
     return options.docs_folder

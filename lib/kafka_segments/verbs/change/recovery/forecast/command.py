@@ -128,4 +128,4 @@ def _of_tables(warehouse: str, options: "ForecastOptions") -> "Forecast":
     from kafka_segments.verbs.change.recovery.forecast.run_tables import run_forecast_tables  # noqa: PLC0415
 
     with verb_session("recovery forecast", warehouse=warehouse, has_few=False) as verb:
-        return run_forecast_tables(verb.spark, options, warehouse=warehouse)
+        return run_forecast_tables(verb.warehouse, options)

@@ -67,7 +67,7 @@ def _groups(
 
     version = parse_version(kafka_version, oldest=OLDEST)
     rules = group_record_rules(version, is_new_coordinator=new_coordinator)
-    asked = GroupsOptions(absolute_uri(warehouse), rules, cluster, broker_id, groups)
-    with verb_session("internals groups", warehouse=asked.warehouse) as verb:
-        found = print_groups(run_groups(verb.spark, asked, verb.caches), output)
+    asked = GroupsOptions(rules, cluster, broker_id, groups)
+    with verb_session("internals groups", warehouse=absolute_uri(warehouse)) as verb:
+        found = print_groups(run_groups(verb.warehouse, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -27,48 +27,44 @@ from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice,
 
 @dataclass(frozen=True)
 class GroupsOptions:
-    """Which groups of a warehouse are asked for, and which coordinator reads them.
-
-    ``warehouse`` is an absolute URI.
+    """Which groups are asked for, and which coordinator reads them.
 
     ``cluster`` and ``broker_id``: only logs of these; None: all. ``groups``: rows of these groups
     beside the rows of whole partitions; empty: of all groups.
     """
 
-    warehouse: str
     rules: GroupRecordRules
     cluster: str | None = None
     broker_id: int | None = None
     groups: tuple[str, ...] = ()
 
 
-def run_groups(spark: SparkSession, options: GroupsOptions, caches: ExitStack) -> DataFrame:
+def run_groups(warehouse: Warehouse, options: GroupsOptions, caches: ExitStack) -> DataFrame:
     """Return a row for each partition and each group: the columns of ``decide_groups``.
 
     Raises:
         UsageError: the tables have no records of the group coordinator, or none of what is asked
             for.
     """
-    tables = Warehouse(spark, options.warehouse)
-    records = tables.read(INTERNAL_RECORDS)
+    records = warehouse.read(INTERNAL_RECORDS)
     asked = records.where(F.col("topic") == OFFSETS_TOPIC)
     if asked.isEmpty():
         raise UsageError(
-            f"{options.warehouse} has no records of {OFFSETS_TOPIC}: run `kafka-segments internals"
+            f"{warehouse.root} has no records of {OFFSETS_TOPIC}: run `kafka-segments internals"
             " --source` on the log directories of the brokers that have it"
         )
     for whose, value in (("cluster", options.cluster), ("broker_id", options.broker_id)):
         if value is not None:
             what = f"records of {OFFSETS_TOPIC} of {whose.removesuffix('_id')}"
-            require_values(options.warehouse, what, (value,), asked.select(whose))
+            require_values(warehouse.root, what, (value,), asked.select(whose))
             asked = asked.where(F.col(whose) == value)
-    records = asked.transform(with_file_facts(file_facts(tables)))
+    records = asked.transform(with_file_facts(file_facts(warehouse)))
     rows = records.transform(decide_groups(options.rules))
-    logs = _logs_read(tables, records, options.cluster, caches)
+    logs = _logs_read(warehouse, records, options.cluster, caches)
     if options.broker_id is None:
         tell_not_known(
             unread_partitions(
-                tables,
+                warehouse,
                 logs,
                 cluster=options.cluster,
                 groups=options.groups,
@@ -77,8 +73,8 @@ def run_groups(spark: SparkSession, options: GroupsOptions, caches: ExitStack) -
     if not options.groups:
         return rows
     known = {row["group_id"] for row in rows.select("group_id").distinct().collect()} - {None}
-    read = offsets_read(tables, logs)
-    tell_not_known(groups_not_known(options.warehouse, options.groups, known, read))
+    read = offsets_read(warehouse, logs)
+    tell_not_known(groups_not_known(warehouse.root, options.groups, known, read))
     return rows.where(F.col("group_id").isNull() | F.col("group_id").isin(*options.groups))
 
 

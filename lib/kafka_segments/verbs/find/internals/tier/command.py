@@ -123,8 +123,8 @@ def _tier(
         write_rebuilt,
     )
 
+    root = absolute_uri(warehouse)
     asked = TierOptions(
-        warehouse=absolute_uri(warehouse),
         sources=tuple(map(absolute_uri, sources)),
         check=check,
         now_ms=now_ms,
@@ -132,12 +132,12 @@ def _tier(
         topics=topics,
         cluster=cluster,
         follow_links=follow_links,
-        is_dry=rebuild is not None or keeps_nothing(absolute_uri(warehouse), dry_run=dry_run),
+        is_dry=rebuild is not None or keeps_nothing(root, dry_run=dry_run),
     )
-    with verb_session("internals tier", warehouse=asked.warehouse) as verb:
+    with verb_session("internals tier", warehouse=root) as verb:
         if rebuild is not None and metadata_partitions is None:
-            metadata_partitions = partitions_of_topic(verb.spark, asked.warehouse)
-        found = run_tier(verb.spark, asked, verb.caches, needs_records=rebuild is None)
+            metadata_partitions = partitions_of_topic(verb.warehouse)
+        found = run_tier(verb.warehouse, asked, verb.caches, needs_records=rebuild is None)
         if rebuild is not None:
             segments = found.objects.transform(rebuildable)
             if not dry_run:

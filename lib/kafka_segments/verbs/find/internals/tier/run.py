@@ -1,6 +1,6 @@
 """Tiered storage: compare what the cluster announced with the objects and the local logs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -57,7 +57,6 @@ class TierOptions:
     """What is compared, and how.
 
     Attributes:
-        warehouse: the tables, an absolute URI.
         sources: folders of the tier, absolute URIs; empty: its objects are not looked at.
         check: how far objects are read: NAMES, MANIFESTS or HEADERS.
         now_ms: the run's clock, in ms since 1970.
@@ -68,7 +67,6 @@ class TierOptions:
         is_dry: the table is not written.
     """
 
-    warehouse: str
     sources: tuple[str, ...]
     check: str
     now_ms: int
@@ -94,7 +92,7 @@ class Tier(NamedTuple):
 
 
 def run_tier(
-    spark: SparkSession, options: TierOptions, caches: ExitStack, *, needs_records: bool = True
+    warehouse: Warehouse, options: TierOptions, caches: ExitStack, *, needs_records: bool = True
 ) -> Tier:
     """Decide for each remote segment what is wrong with it; write ``remote_segments``.
 
@@ -102,23 +100,23 @@ def run_tier(
         UsageError: there are no records of remote segments though ``needs_records``, there are
             records of several clusters and none is chosen, or nothing is known of a chosen topic.
     """
-    tables = Warehouse(spark, options.warehouse)
-    records = _records(tables, options, needs_records=needs_records)
+    records = _records(warehouse, options, needs_records=needs_records)
     cluster = _cluster(records, options)
-    tell_metadata_problems(options.warehouse, cluster=cluster or None)
-    counted = records.transform(records_that_count(known_replicas(tables)))
+    tell_metadata_problems(warehouse.root, cluster=cluster or None)
+    counted = records.transform(records_that_count(known_replicas(warehouse)))
     claimed = computed_once(_only(options, counted.transform(fold_states)), caches)
-    unread = unread_records(tables, records, cluster, caches)
-    folders, unseen = _folders(spark, options, caches)
-    tiered, local = _tiered(tables), _local_logs(tables)
+    unread = unread_records(warehouse, records, cluster, caches)
+    folders, unseen = _folders(warehouse.spark, options, caches)
+    tiered, local = _tiered(warehouse), _local_logs(warehouse)
     doubtful: list[str] = []
     if local is not None and cluster:
         choice = LogChoice(topics=options.topics, cluster=cluster)
-        doubts = computed_once(local_doubts(tables, claimed, tiered, choice, caches), caches)
+        doubts = computed_once(local_doubts(warehouse, claimed, tiered, choice, caches), caches)
         local = local.transform(without_lineage_in_doubt(doubts))
         doubtful = lines_of_doubts(doubts)
-    _refuse_absent(options, counted, folders, *_topics_of(tables, cluster))
-    objects = computed_once(_objects(tables, _only(options, folders), options), caches)
+    named = counted, folders, *_topics_of(warehouse, cluster)
+    _refuse_absent(warehouse.root, options.topics, named)
+    objects = computed_once(_objects(warehouse, _only(options, folders), options), caches)
     bare = _bare(options, folders, objects)
     tell_not_known((*unread, *doubtful, *bare, *unseen))
     decide = decide_findings(
@@ -136,11 +134,11 @@ def run_tier(
     )
     rows = computed_once(checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames()), caches)
     if not options.is_dry:
-        tables.create(catalog.REMOTE_SEGMENTS)
+        warehouse.create(catalog.REMOTE_SEGMENTS)
         of_run = f"cluster = {sql_text(cluster)}"
         if options.topics:
             of_run += f" AND topic IN ({', '.join(map(sql_text, options.topics))})"
-        tables.fill_changed(catalog.REMOTE_SEGMENTS, rows, where=of_run)
+        warehouse.fill_changed(catalog.REMOTE_SEGMENTS, rows, where=of_run)
     unclaimed = objects.join(claimed.select("segment_id"), ["segment_id"], how="left_anti")
     gaps = None
     if local is not None:
@@ -172,20 +170,19 @@ def write_rebuilt(segments: DataFrame, target: Path, *, partitions: int) -> None
     remove_older_temporaries(target)
 
 
-def partitions_of_topic(spark: SparkSession, warehouse: str) -> int:
+def partitions_of_topic(warehouse: Warehouse) -> int:
     """Return how many partitions ``__remote_log_metadata`` has, by the metadata.
 
     Raises:
         UsageError: the tables do not say it.
     """
-    tables = Warehouse(spark, warehouse)
-    if tables.version(catalog.METADATA_PARTITIONS) is not None:
-        held = tables.read(catalog.METADATA_PARTITIONS).where("until_offset IS NULL")
+    if warehouse.version(catalog.METADATA_PARTITIONS) is not None:
+        held = warehouse.read(catalog.METADATA_PARTITIONS).where("until_offset IS NULL")
         partitions = held.where(F.col("topic") == REMOTE_LOG_TOPIC).count()
         if partitions:
             return partitions
     raise UsageError(
-        f"{warehouse} does not say how many partitions {REMOTE_LOG_TOPIC} has: give"
+        f"{warehouse.root} does not say how many partitions {REMOTE_LOG_TOPIC} has: give"
         " --metadata-partitions (remote.log.metadata.topic.num.partitions, 50 by default)"
     )
 
@@ -198,7 +195,7 @@ def _records(tables: Warehouse, options: TierOptions, *, needs_records: bool) ->
     records = records.where(F.col("topic") == REMOTE_LOG_TOPIC)
     if needs_records and records.isEmpty():
         raise UsageError(
-            f"{options.warehouse} has no records of {REMOTE_LOG_TOPIC}: run `kafka-segments"
+            f"{tables.root} has no records of {REMOTE_LOG_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it; if they are"
             " lost, --rebuild makes them of the objects"
         )
@@ -206,7 +203,7 @@ def _records(tables: Warehouse, options: TierOptions, *, needs_records: bool) ->
         return records
     if needs_records:
         what = f"records of {REMOTE_LOG_TOPIC} of cluster"
-        require_values(options.warehouse, what, (options.cluster,), records.select("cluster"))
+        require_values(tables.root, what, (options.cluster,), records.select("cluster"))
     return records.where(F.col("cluster") == options.cluster)
 
 
@@ -222,12 +219,12 @@ def _topics_of(tables: Warehouse, cluster: str) -> Iterator[DataFrame]:
             yield tables.read(table, ("cluster", "topic")).where(F.col("cluster") == cluster)
 
 
-def _refuse_absent(options: TierOptions, *named: DataFrame) -> None:
+def _refuse_absent(warehouse: str, asked: Sequence[str], named: Sequence[DataFrame]) -> None:
     """Refuse topics that no row of ``named`` names."""
-    if options.topics:
+    if asked:
         topics = reduce(DataFrame.unionByName, (rows.select("topic") for rows in named))
         what = "remote segments or logs of topic"
-        require_values(options.warehouse, what, options.topics, topics)
+        require_values(warehouse, what, asked, topics)
 
 
 def _cluster(records: DataFrame, options: TierOptions) -> str:

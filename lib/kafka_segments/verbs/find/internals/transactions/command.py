@@ -36,9 +36,8 @@ def _transactions(*, warehouse: str, output: str, now_ms: int, **choice: Any) ->
     )
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
 
-    asked = TransactionsOptions(
-        absolute_uri(warehouse), chosen_logs(absolute_uri(warehouse), **choice), now_ms
-    )
-    with verb_session("internals transactions", warehouse=asked.warehouse) as verb:
-        found = print_transactions(run_transactions(verb.spark, asked, verb.caches), output)
+    root = absolute_uri(warehouse)
+    asked = TransactionsOptions(chosen_logs(root, **choice), now_ms)
+    with verb_session("internals transactions", warehouse=root) as verb:
+        found = print_transactions(run_transactions(verb.warehouse, asked, verb.caches), output)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -56,18 +56,14 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class TransactionsOptions:
-    """Of which logs of a warehouse, an absolute URI, open transactions are asked for.
+    """Of which logs open transactions are asked for; ``now_ms`` is the run's clock."""
 
-    ``now_ms`` is the run's clock.
-    """
-
-    warehouse: str
     choice: LogChoice
     now_ms: int
 
 
 def run_transactions(
-    spark: SparkSession, options: TransactionsOptions, caches: ExitStack
+    warehouse: Warehouse, options: TransactionsOptions, caches: ExitStack
 ) -> DataFrame:
     """Return the transactions that are open: the columns of ``decide_transactions``.
 
@@ -78,11 +74,10 @@ def run_transactions(
         UsageError: the tables have no records of the transaction coordinator.
         FirstLookOnlyError: a segment is known by a first look alone.
     """
-    warehouse = Warehouse(spark, options.warehouse)
     records = warehouse.read(INTERNAL_RECORDS)
     if records.where(F.col("topic") == TRANSACTIONS_TOPIC).isEmpty():
         raise UsageError(
-            f"{options.warehouse} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
+            f"{warehouse.root} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it"
         )
     also = ("producers", "transaction_steps", *READING)
