@@ -25,7 +25,7 @@ IN_BYTES = (
     ("verbs.find.search.first_record", "_WINDOW_BYTES"),
 )
 IN_ROWS = (
-    ("kafka.index.segment.segment_walker", "_EPOCHS"),
+    ("kafka.index.segment.walk_rows", "_EPOCHS"),
     ("files.segments.chunks", "_MOST_BATCHES"),
     ("kafka.wire.record_filling", "_MOST_ROWS"),
 )

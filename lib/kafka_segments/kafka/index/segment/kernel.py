@@ -209,14 +209,6 @@ def _store_producer(walk: Any, header: Any, marker: Any, rows: Any, position: An
 
 
 @njit(forceinline=True)  # type: ignore[untyped-decorator]
-def _clear_new_rows(walk: Any) -> None:
-    walk.new_offset_entries = 0
-    walk.new_time_entries = 0
-    walk.new_epochs = 0
-    walk.new_producer_batches = 0
-
-
-@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def _store_place(
     walk: Any, status: Any, position: Any, body_position: Any, last_indexed_position: Any
 ) -> None:
@@ -242,14 +234,14 @@ def scan_buffer(  # noqa: PLR0912, PLR0915 - see the module: arrays stay in one 
 
     The room in front holds the header of a batch that began in an earlier buffer. Entries go to
     the three arrays of two int64 columns, batches with a producer id to ``producer_batches``, whose
-    columns the module of that name has; all from row 0 on. The fields ``new_...`` of ``walk`` say
-    how many rows each got. Return the position to read on from.
+    columns the module of that name has; all behind the rows that the fields ``new_...`` of ``walk``
+    count. There is room for all that the buffer can give, but of ``epochs``. Return the position to
+    read on from.
     """
     data = address_of(buffer)
     outputs = Outputs(offset_entries, time_entries, producer_batches, recent_producers)
     walk = values.view(_SEGMENT_WALK)[0]
     data_end = data_position + length
-    _clear_new_rows(walk)
     checks_crc, by_instruction = walk.checks_crc != 0, walk.by_instruction != 0
     end, index_interval_bytes = walk.end, walk.index_interval_bytes
     position, body_position = walk.position, walk.body_position

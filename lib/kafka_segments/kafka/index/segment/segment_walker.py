@@ -9,19 +9,15 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.kafka.index.segment import kernel, markers
 from kafka_segments.kafka.index.segment import walk as walks
 from kafka_segments.kafka.index.segment.appending import append_last_time_entry
-from kafka_segments.kafka.index.segment.batch_runs import NO_EPOCH, RECENT_COLUMNS, RECENT_SLOTS
-from kafka_segments.kafka.index.segment.producer_batches import BATCH_COLUMNS
-from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary, empty_summary
+from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary
 from kafka_segments.kafka.index.segment.range_digests import RangeDigests
-from kafka_segments.kafka.index.segment.recovered_segment import Entries, Ranges, joined
-from kafka_segments.kafka.index.segment.summarizer import Summarizer
+from kafka_segments.kafka.index.segment.recovered_segment import Entries, Ranges
 from kafka_segments.kafka.index.segment.walk import SegmentWalk
-from kafka_segments.kafka.wire.header_layout import HEADER_BYTES, MIN_BATCH_BYTES
+from kafka_segments.kafka.index.segment.walk_rows import WalkRows
 from kafka_segments.kafka.wire.reading import FRONT_BYTES, FetchedAt, ReadInto
 
 _BUFFER_BYTES = 1024 * 1024  # fits the second-level cache: reading and checksumming meet there
 _HEADERS_BUFFER_BYTES = 64 * 1024
-_EPOCHS = 1024
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -49,8 +45,7 @@ class SegmentWalker:
         self._buffer = np.zeros(kernel.HEADER_ROOM + size, dtype=np.uint8)
         self._bytes = self._buffer[kernel.HEADER_ROOM :]
         self._view = memoryview(self._bytes)
-        self._make_outputs(size)
-        self._recent_producers = np.full((RECENT_SLOTS, RECENT_COLUMNS), NO_EPOCH, dtype=np.int64)
+        self._rows = WalkRows(size)
         self._digests = RangeDigests(digest_bits) if digest_bits else None
         self.marker_message = ""
 
@@ -65,10 +60,9 @@ class SegmentWalker:
             FileChangedError: the file ended before ``walk.end``.
             OSError: whatever ``read_into`` raises.
         """
-        parts: tuple[list[Entries], list[Entries], list[Entries]] = ([], [], [])
-        summarizer: Summarizer | None = None
-        digests, position, data_end = self._digests, 0, 0
+        rows, digests, position, data_end = self._rows, self._digests, 0, 0
         buffer, length = self._buffer, 0
+        rows.begin(walk)
         if digests is not None:
             digests.begin(walk.end, walk.base_offset)
         while True:
@@ -77,51 +71,34 @@ class SegmentWalker:
                 joined_on = _joined(fetched_at, buffer, length, data_end - position, data_end)
             if joined_on is not None:
                 buffer, length = joined_on
-                if length > self._outputs_bytes:
-                    self._make_outputs(length + FRONT_BYTES)  # others may have more in front
             else:
                 fetched_at = None  # none begin where this ends
-                self._buffer[: kernel.HEADER_ROOM] = buffer[: kernel.HEADER_ROOM]
+                if buffer is not self._buffer:
+                    self._buffer[: kernel.HEADER_ROOM] = buffer[: kernel.HEADER_ROOM]
                 buffer, length = self._buffer, min(len(self._bytes), walk.end - position)
                 self._fill(read_into, position, length, end=walk.end)
             data_end = position + length
-            outputs = (self._offset_out, self._time_out, self._epochs_out)
             if digests is not None:
                 digests.add(buffer[kernel.HEADER_ROOM :], length, position)
-            position = int(
-                kernel.scan_buffer(
-                    buffer,
-                    length,
-                    position,
-                    walk.values,
-                    *outputs,
-                    self._producers_out,
-                    self._recent_producers,
-                )
-            )
-            counts = (walk.new_offset_entries, walk.new_time_entries, walk.new_epochs)
-            for part, output, count in zip(parts, outputs, counts, strict=True):
-                if count:
-                    part.append(output[:count].copy())
-            if walk.new_producer_batches:
-                summarizer = summarizer or Summarizer(keeps_all=bool(walk.takes_any_offset))
-                summarizer.add(self._producers_out[: walk.new_producer_batches])
-            if walk.status == walks.WANTS_MARKER:
+            rows.have_room(length)
+            position = kernel.scan_buffer(buffer, length, position, walk.values, *rows.tables)
+            status = walk.status
+            if status == walks.WANTS_MARKER:
                 self._decode_marker(read_into, walk)
-            elif walk.status not in (walks.READ_ON, walks.WANTS_EPOCH_SPACE):
-                offsets, times, epochs = map(joined, parts)
+            elif status not in (walks.READ_ON, walks.WANTS_EPOCH_SPACE):
                 ranges = None if digests is None else digests.ranges()
-                return WalkedSegment(offsets, times, epochs, _producers(summarizer, walk), ranges)
+                return WalkedSegment(*rows.entries(), rows.producers(), ranges)
 
     def last_time_entry(self, walk: SegmentWalk) -> Entries:
         """Return the time entry that the end of a segment gets: one row, or none.
 
         Where the time index refuses it, that becomes the status of ``walk``.
         """
-        status = append_last_time_entry(walk.values, self._time_out)
+        entries = self._rows.tables[1]
+        status = append_last_time_entry(walk.values, entries)
         if status != walks.SOUND:
             walk.status = status
-        return self._time_out[: walk.new_time_entries].copy()
+        return entries[: walk.new_time_entries].copy()
 
     def only_zeros(self, read_into: ReadInto, position: int, end: int) -> bool:
         """Tell whether a file has nothing but zero bytes from a position on.
@@ -137,16 +114,6 @@ class SegmentWalker:
                 return False
             position += length
         return True
-
-    def _make_outputs(self, size_bytes: int) -> None:
-        """Make room for what buffers of so many bytes can give."""
-        self._outputs_bytes = size_bytes
-        most_entries = size_bytes // MIN_BATCH_BYTES + 2
-        self._offset_out = np.empty((most_entries, 2), dtype=np.int64)
-        self._time_out = np.empty((most_entries, 2), dtype=np.int64)
-        self._epochs_out = np.empty((_EPOCHS, 2), dtype=np.int64)
-        most_batches = size_bytes // HEADER_BYTES + 2
-        self._producers_out = np.empty((most_batches, BATCH_COLUMNS), dtype=np.int64)
 
     def _fill(self, read_into: ReadInto, position: int, length: int, *, end: int) -> None:
         read = read_into(position, self._view[:length]) if length else 0
@@ -187,10 +154,3 @@ def _joined(
     buffer[:room] = before[:room]
     buffer[room : room + left] = before[room + length - left : room + length]
     return buffer, left + chunk.length
-
-
-def _producers(summarizer: Summarizer | None, walk: SegmentWalk) -> ProducerSummary:
-    found = empty_summary() if summarizer is None else summarizer.summary()
-    if walk.went_back_position < 0:
-        return found
-    return found.gone_back(walk.went_back_position, walk.went_back_offset)

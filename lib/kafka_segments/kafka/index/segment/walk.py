@@ -92,7 +92,7 @@ class SegmentWalk(SharedRecord):
     decoded_coordinator_epoch = Slot()
     decoded_timestamp = Slot()
 
-    # How many rows one call put into its outputs.
+    # How many rows are in the outputs.
     new_offset_entries = Slot()
     new_time_entries = Slot()
     new_epochs = Slot()
