@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from sections import ROOT, Section
 
 from kafka_segments.engine.spark.archive import class_archive
-from kafka_segments.engine.spark.jars import jars_of
+from kafka_segments.engine.spark.jars import VARIABLE, jars_of
 from kafka_segments.engine.spark.session import spark_session
 from support.spark.connect_client import Done, run_verb
 from support.spark.connect_server import ConnectServer
@@ -277,15 +277,20 @@ def _say_first_builds(section: Section) -> None:
         sources = folder / "lib"
         compiled = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
         shutil.copytree(ROOT / "lib", sources, ignore=compiled)
-        (folder / "jars").symlink_to(ROOT / "jars")  # they are looked for beside the sources
+        same_jars = {VARIABLE: str(ROOT / "jars")}  # with them goes the archive of classes
         nowhere = {"HOME": "/proc", "XDG_CACHE_HOME": "/proc", "PYTHONDONTWRITEBYTECODE": "1"}
         kept = {"NUMBA_CACHE_DIR": str(folder / "compiled")}
         for told, variables in (
             ("as `make setup` left it", {}),
-            ("none, a folder to keep it in", {"PYTHONPATH": str(sources), **kept}),
+            ("none, a folder to keep it in", {"PYTHONPATH": str(sources), **same_jars, **kept}),
             (
                 "none, and nowhere to write",
-                {"PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": "/proc/none", **nowhere},
+                {
+                    "PYTHONPATH": str(sources),
+                    "NUMBA_CACHE_DIR": "/proc/none",
+                    **same_jars,
+                    **nowhere,
+                },
             ),
         ):
             build = _verbs(folder)[_FIRST]
