@@ -134,6 +134,26 @@ def test_directories_are_loaded_at_once_and_share_the_cores() -> None:
     assert seconds_of_start(dirs, costs, threads=2) == pytest.approx({"a": 2, "b": 2, "c": 0})
 
 
+def test_directories_on_one_disk_wait_for_each_others_syncs() -> None:
+    logs = [LogWork(recovered_segments=100, recovered_bytes=1)]
+    costs = Costs(**{**vars(_FREE), "segment_ms": {1: 10.0, 2: 20.0}})
+
+    def seconds(*disks: int | None) -> set[float]:
+        dirs = [DirWork(str(number), logs, disk) for number, disk in enumerate(disks)]
+        return {round(taken, 3) for taken in seconds_of_start(dirs, costs, threads=1).values()}
+
+    assert seconds(1, 1) == {2.0}
+    assert seconds(1, 2) == seconds(None, None) == {1.0}
+
+
+def test_a_directory_that_is_loaded_soon_hinders_the_others_until_then() -> None:
+    long, short = ([LogWork(recovered_batches=1e6 * size)] for size in (4, 1))
+    costs = Costs(**{**vars(_FREE), "batch_us": 1.0, "cores": 1})
+    dirs = [DirWork("long", long), DirWork("short", short)]
+
+    assert seconds_of_start(dirs, costs, threads=1) == pytest.approx({"long": 5, "short": 2})
+
+
 def test_the_order_of_the_logs_matters() -> None:
     costs = Costs(**{**vars(_FREE), "batch_us": 1.0})
     works = [LogWork(recovered_batches=1e6 * size) for size in (1, 1, 2, 4)]

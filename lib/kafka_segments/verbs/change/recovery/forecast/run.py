@@ -149,7 +149,16 @@ def _facts(one: FoundLogDir, logs: Sequence[Surveyed], start: NodeStart | None) 
         (*one.problems, *(log.problem for log in logs if log.problem)),
         start,
         sum(log.unread_bytes for log in logs),
+        _disk(one.uri),
     )
+
+
+def _disk(log_dir: str) -> int | None:
+    """Return what tells a directory's disk from others; None: it lies in a store, or has gone."""
+    try:
+        return Path(log_dir).stat().st_dev if store_of(log_dir).is_local else None
+    except OSError:
+        return None
 
 
 def costs_of(options: ForecastOptions, starts: Sequence[LogStart]) -> Costs:

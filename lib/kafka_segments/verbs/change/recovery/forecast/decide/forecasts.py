@@ -56,7 +56,7 @@ class DirFacts(NamedTuple):
 
     ``start``: what it does with the whole node; None: not known, as of tables. ``unread_bytes``: of
     segments that a start recovers, or reads for the producers' state, and that were looked at in
-    part or not at all.
+    part or not at all. ``disk``: as in ``DirWork``.
     """
 
     cluster: str
@@ -67,6 +67,7 @@ class DirFacts(NamedTuple):
     problems: tuple[str, ...] = ()
     start: NodeStart | None = None
     unread_bytes: int = 0
+    disk: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ def _rows_of_broker(
         return log.kit_work if with_kit else log.work
 
     loaded = [
-        DirWork(one.log_dir, [of(log) for log in one.logs if not log.is_metadata]) for one in dirs
+        DirWork(one.log_dir, [of(log) for log in one.logs if not log.is_metadata], one.disk)
+        for one in dirs
     ]
     metadata = [
         DirWork(one.log_dir, [of(log) for log in one.logs if log.is_metadata]) for one in dirs

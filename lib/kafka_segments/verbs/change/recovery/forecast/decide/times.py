@@ -6,7 +6,8 @@
    loaded at once.
 3. A segment that is recovered costs what its batches and bytes cost, and what it costs to make
    index files anew and to force a snapshot of the producers' state to disk. The disk syncs the
-   files of several threads more or less one after another: this cost depends on their number.
+   files of several threads more or less one after another: this cost depends on their number, those
+   of other log directories on the same disk among them.
 4. For each segment that it recovers Kafka looks for snapshots among all files of the log's folder,
    one by one. So a log of twice as many segments takes up to four times as long.
 5. A segment that is only opened costs little, and so does a batch that is read for the
@@ -61,10 +62,14 @@ class LogWork(NamedTuple):
 
 
 class DirWork(NamedTuple):
-    """The work of a log directory: its logs in the order in which the broker takes them."""
+    """The work of a log directory: its logs in the order in which the broker takes them.
+
+    ``disk``: what tells its disk from others; None: not known, it is taken for one of its own.
+    """
 
     log_dir: str
     logs: Sequence[LogWork]
+    disk: int | None = None
 
 
 def _assumed() -> dict[int, float]:
@@ -137,19 +142,37 @@ def seconds_of_start(dirs: Sequence[DirWork], costs: Costs, *, threads: int) -> 
     A few large logs do not keep all threads busy. How many are busy at once, on a disk and on the
     cores, is computed as if they did not hinder each other.
     """
-    at_once = {}
-    for log_dir, logs in dirs:
-        alone = _seconds_of_logs(logs, costs, at_once=1, slower=1)
-        last = makespan(alone, threads=threads)
-        at_once[log_dir] = sum(alone) / last if last else 0.0
-    slower = costs.slower(sum(at_once.values()))
+    alone = [_Alone.of(one.logs, costs, threads=threads) for one in dirs]
     found = {}
-    for log_dir, logs in dirs:
-        here = at_once[log_dir]
-        seconds = _seconds_of_logs(logs, costs, at_once=here, slower=slower)
+    for one, own in zip(dirs, alone, strict=True):
+        beside = [(other.disk, own.beside(its)) for other, its in zip(dirs, alone, strict=True)]
+        on_disk = sum(busy for disk, busy in beside if disk is not None and disk == one.disk)
+        seconds = _seconds_of_logs(
+            one.logs,
+            costs,
+            at_once=on_disk or own.busy,
+            slower=costs.slower(sum(busy for _, busy in beside)),
+        )
         last = makespan(seconds, threads=threads)
-        found[log_dir] = last + costs.warm_up_seconds(last)
+        found[one.log_dir] = last + costs.warm_up_seconds(last)
     return found
+
+
+class _Alone(NamedTuple):
+    """A log directory that nothing hinders: when its last log is loaded, and its busy threads."""
+
+    seconds: float
+    busy: float
+
+    @classmethod
+    def of(cls, logs: Sequence[LogWork], costs: Costs, *, threads: int) -> "_Alone":
+        each = _seconds_of_logs(logs, costs, at_once=1, slower=1)
+        last = makespan(each, threads=threads)
+        return cls(last, sum(each) / last if last else 0.0)
+
+    def beside(self, other: "_Alone") -> float:
+        """Return how many threads of another directory are busy on average while this one loads."""
+        return other.busy * min(1.0, other.seconds / self.seconds) if self.seconds else 0.0
 
 
 def makespan(seconds: Sequence[float], *, threads: int) -> float:
