@@ -71,6 +71,7 @@ PLOTS = {
 }
 BEFORE = "before-{}"
 RESULTS = ROOT / "benchmarks" / "results"
+NOTES = ROOT / "benchmarks" / "notes"
 DOCS = ROOT / "docs"
 _MUCH_LOAD = 0.5
 
@@ -96,18 +97,28 @@ def report(folder: Path, images: Path) -> list[str]:
         name: section["figures"] | {"cores": section["cores"]} for name, section in kept.items()
     }
     lines = ["# Benchmarks", "", "Made by `make bench`: each beside its peer, in one run.", ""]
-    for name, section in kept.items():
+    for name in (*SECTIONS, *map(BEFORE.format, COMPARED)):
+        if name not in kept:
+            lines += _note(name)
+            continue
+        section = kept[name]
         lines += [f"## {section['title']}", "", *section["lines"], ""]
         for plot, (draw, needed, caption) in PLOTS.items():
             if needed[-1] == name and all(map(figures.get, needed)):
                 draw(figures, images / f"bench-{plot}.svg")
                 lines += [f"![{caption}](images/bench-{plot}.svg)", ""]
-        lines += [_measured(section), ""]
+        lines += [_measured(section), "", *_note(name)]
     if figures.get("job") and figures.get("many"):
         model = cost_model(figures)
         lines += [f"## {model.title}", "", *model.lines, ""]
-    missing = [name for name in SECTIONS if name not in kept]
+    missing = [name for name in SECTIONS if name not in kept and not _note(name)]
     return [*lines, *([f"Not measured yet: {', '.join(missing)}.", ""] if missing else [])]
+
+
+def _note(name: str) -> list[str]:
+    """Return what was measured besides, by hand, and is kept below a section."""
+    file = NOTES / f"{name}.md"
+    return [file.read_text("utf-8")] if file.exists() else []
 
 
 def _measured(section: dict[str, Any]) -> str:
