@@ -61,22 +61,25 @@ def tell_age(
     warehouse: "Warehouse",
     *,
     now_ms: int | None,
-    allowed: Mapping[str, Sequence[str | int]],
+    allowed: Mapping[str, Sequence[str | int]] | None = None,
+    at_ms: int | None = None,
 ) -> None:
     """Say on stderr which builds made the tables, for an answer about the moment ``now_ms``.
 
-    Where logs begin and end may not be known, either. ``now_ms`` None: the answer is of an earlier
-    moment, and the tables' age does not count. ``allowed``: of the logs that
-    are asked about, the values of columns of their key.
+    Where logs begin and end may not be known, either. ``now_ms`` None: their age was told already.
+    ``allowed``: of the logs that are asked about, the values of columns of their key. ``at_ms``:
+    the answer is of this moment: of tables that were built since the age does not count.
     """
     from kafka_segments.engine.tables.as_built import read_age  # noqa: PLC0415
 
     with _not_known_where_broken():
-        found = read_age(warehouse, allowed)
-        if now_ms is None:
+        found = read_age(warehouse, allowed or {})
+        moment_ms = now_ms if at_ms is None else at_ms
+        is_past = at_ms is not None and bool(found.builds_ms) and at_ms <= min(found.builds_ms)
+        if moment_ms is None or is_past:
             tell_not_known(unread_notes_lines(found.unread_examples))
             return
-        _say_age(found.builds_ms, now_ms)
+        _say_age(found.builds_ms, moment_ms)
         tell_not_known(_lines_as_built(found))
 
 

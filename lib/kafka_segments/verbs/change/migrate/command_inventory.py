@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
@@ -67,6 +68,7 @@ def _inventory(
     with verb_session("migrate inventory", warehouse=root, reads_all=True) as verb:
         found = run_inventory(verb.warehouse, asked, dry_run=dry_run)
         has_obstacles = print_inventory(found, output, by=by, rows=rows)
+        tell_age(verb.warehouse, now_ms=retention.now_ms)
     return ExitStatus.FINDINGS if has_obstacles else ExitStatus.DONE
 
 

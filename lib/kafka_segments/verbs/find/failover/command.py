@@ -131,5 +131,6 @@ def _restore(
     )
     with verb_session("search restore", warehouse=root) as verb:
         found = print_restore(run_restore(verb.warehouse, asked, verb.caches), output)
-        tell_age(verb.warehouse, now_ms=None, allowed=asked.choice.allowed())
+        allowed = asked.choice.allowed()
+        tell_age(verb.warehouse, now_ms=now_ms, at_ms=asked.at_ms, allowed=allowed)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

@@ -152,6 +152,5 @@ def _lag(
             found = print_share_lag(run_share_lag(tables, asked, verb.caches), output)
         else:
             found = print_lag(run_lag(tables, asked, verb.caches), output)
-        moment = now_ms if at_ms is None else None
-        tell_age(verb.warehouse, now_ms=moment, allowed=asked.choice.allowed())
+        tell_age(verb.warehouse, now_ms=now_ms, at_ms=at_ms, allowed=asked.choice.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

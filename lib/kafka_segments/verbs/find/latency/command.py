@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
@@ -30,10 +31,10 @@ def _latency(*, warehouse: str, output: str, now_ms: int, **choice: Any) -> int:
     from kafka_segments.verbs.find.latency.run import run_latency  # noqa: PLC0415
     from kafka_segments.verbs.find.search.named_logs import chosen_logs  # noqa: PLC0415
 
-    del now_ms
     root = absolute_uri(warehouse)
     asked = chosen_logs(root, **choice)
     with verb_session("latency", warehouse=root) as verb:
         tables = verb.warehouse
         found = print_latency(run_latency(tables, asked, verb.caches, verb.work.reads), output)
+        tell_age(verb.warehouse, now_ms=now_ms, allowed=asked.allowed())
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

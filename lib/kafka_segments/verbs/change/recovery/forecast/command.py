@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.as_built import tell_age
 from kafka_segments.console.options import (
     ExitStatus,
     follow_links_option,
+    now_ms_option,
     optional_source_option,
     output_option,
     run_with,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 @click.option("--cluster", help="Cluster name; default: cluster.id of meta.properties.")
 @click.option("--broker-id", type=INT, help="Broker id; default: node.id of meta.properties.")
 @follow_links_option
+@now_ms_option
 @output_option()
 @verbose_option
 def forecast(**options: Any) -> None:
@@ -97,6 +100,7 @@ def _forecast(
     cores: int | None,
     check: str,
     rows: str,
+    now_ms: int,
     output: str,
     **asked: Any,
 ) -> int:
@@ -120,12 +124,14 @@ def _forecast(
         with progress(None) as work:
             found = run_forecast(options, work=work)
     else:
-        found = _of_tables(absolute_uri(warehouse), options)
+        found = _of_tables(absolute_uri(warehouse), options, now_ms)
     return ExitStatus.FINDINGS if print_forecast(found, output, rows=rows) else ExitStatus.DONE
 
 
-def _of_tables(warehouse: str, options: "ForecastOptions") -> "Forecast":
+def _of_tables(warehouse: str, options: "ForecastOptions", now_ms: int) -> "Forecast":
     from kafka_segments.verbs.change.recovery.forecast.run_tables import run_forecast_tables  # noqa: PLC0415
 
     with verb_session("recovery forecast", warehouse=warehouse, has_few=False) as verb:
-        return run_forecast_tables(verb.warehouse, options)
+        found = run_forecast_tables(verb.warehouse, options)
+        tell_age(verb.warehouse, now_ms=now_ms)
+        return found
