@@ -108,17 +108,17 @@ def wide_report() -> ReportData:
     )
 
 
-def _ages(lanes: Sequence[Row]) -> list[Row]:
+def _ages(lanes: Sequence[Row]) -> dict[tuple[str, int | None], int]:
     """Share each topic's bytes out to the bands of age."""
     sizes: Counter[str] = Counter()
     for lane in lanes:
         sizes[lane["topic"]] += lane["size_bytes"]
     percents = {0: 1, 1: 6, 2: 31, 3: 44, 4: 17, None: 1}
-    return [
-        _rows({"topic": topic, "band": band, "size_bytes": size_bytes * percent // 100})
+    return {
+        (topic, band): size_bytes * percent // 100
         for topic, size_bytes in sizes.most_common(_LIMITS.rows)
         for band, percent in percents.items()
-    ]
+    }
 
 
 def _dir(broker: int, disk: int, size_bytes: int) -> Row:

@@ -107,7 +107,7 @@ class ReportData:
     ``metadata_problems`` says of each cluster what the history of its metadata lacks.
     ``directories`` is what verbs on directories printed to files.
     ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
-    ``ages`` has bytes of the topics that are shown, by band of age.
+    ``ages`` has bytes by topic and band of age, of the topics that are shown.
     """
 
     warehouse: str
@@ -135,7 +135,7 @@ class ReportData:
     metadata_problems: list[MetadataProblem] = field(default_factory=list)
     directories: list[DirectoryAnswer] = field(default_factory=list)
     dirs: list[Row] = field(default_factory=list)
-    ages: list[Row] = field(default_factory=list)
+    ages: dict[tuple[str, int | None], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class _Report:
             looked_at=sum(row["count"] for row in found["looked_at"]),
             metadata_problems=tell_metadata_problems(self._warehouse.root),
             dirs=found["dirs"],
-            ages=found["ages"],
+            ages={(row["topic"], row["band"]): row["size_bytes"] for row in found["ages"]},
         )
 
     def _figures(self, bins: "_Bins") -> dict[str, DataFrame]:

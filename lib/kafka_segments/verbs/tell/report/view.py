@@ -100,10 +100,9 @@ def _says_of_topics(data: ReportData, first: str, size: dict[str, int]) -> str:
 
 def topics_over_time(data: ReportData) -> Grid:
     """Return the bytes of these topics by when they were written."""
-    size = {(row["topic"], row["band"]): row["size_bytes"] for row in data.ages}
     bands = (*range(len(_BANDS)), None)
     rows = [
-        (topic, *(size_text(size.get((topic, band), 0)) for band in bands))
+        (topic, *(size_text(data.ages.get((topic, band), 0)) for band in bands))
         for topic in list(bytes_by_topic(data.lanes))[:MOST_TOPICS]
     ]
     return Grid(("topic", *_BANDS, "not known>"), rows)
