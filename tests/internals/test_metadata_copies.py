@@ -200,3 +200,45 @@ def test_two_incomplete_copies_tell_the_whole_history(spark: SparkSession, tmp_p
         ("1", 2),
         ("9", 1),
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+def test_an_epoch_behind_the_end_of_all_copies_tells_that_records_are_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    copy(tmp_path, 1, made.log_bytes(KNOWN), more="0\n2\n1 0\n2 5\n")
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == ("9", 2)
+    assert "ends at offset 2, and the state from there on is not known" in problem
+    assert "leader-epoch-checkpoint has epoch 2 from offset 5 on" in problem
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+def test_a_snapshot_behind_the_end_of_all_copies_tells_that_records_are_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = copy(tmp_path, 1, made.log_bytes(KNOWN), more="0\n1\n1 0\n")
+    snapshot = made.snapshot_bytes([*KNOWN, CHANGE], end_offset=5)
+    (folder / "__cluster_metadata-0" / f"{5:020d}-{1:010d}.checkpoint").write_bytes(snapshot)
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == ("9", 2)
+    assert "of the log nothing from offset 2 on" in problem
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("more", ["0\n2\n1 0\n2 2\n", "0\n2\n1 0\n2 5\n", "0\n9"])
+def test_epochs_that_a_copy_reaches_tell_of_nothing_missing(
+    spark: SparkSession, tmp_path: Path, more: str
+) -> None:
+    copy(tmp_path, 1, made.log_bytes(KNOWN), more=more)
+    longer = made.log_bytes([CHANGE, *[made.no_op()] * 3], base_offset=2)
+    copy(tmp_path, 2, made.log_bytes(KNOWN), longer)
+
+    assert read(spark, tmp_path) == ("1", [])

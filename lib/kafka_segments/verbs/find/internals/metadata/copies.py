@@ -46,6 +46,11 @@ class Copy(NamedTuple):
         return is_same and self.row["damage"] is None
 
     @property
+    def is_read_up(self) -> bool:
+        """Whether nothing lies in it now that was not read."""
+        return self.is_at_hand and self.files.last_segment == (self.row["last_file"] or "")
+
+    @property
     def denied_from_epoch(self) -> int | None:
         """The first leader epoch that its node has never been in; None: none in its log."""
         greatest, found = self.files.greatest_epoch, self.row["log_epoch"]

@@ -5,13 +5,12 @@ voters to records).
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptTextError, SourceError
 from kafka_segments.files.storage.files import list_folder, place, read_whole
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, parse_leader_epochs
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, QUORUM_STATE
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, QUORUM_STATE
 
 _MOST_BYTES = 64 * 1024 * 1024
 
@@ -23,20 +22,26 @@ class QuorumFiles(NamedTuple):
         sizes: the size of each file by its name; empty: the folder cannot be listed.
         epoch: the leader epoch that its node has voted or followed in last.
         voters: the ids of the nodes that vote.
-        last_epoch: the last leader epoch in which its node has appended records.
+        last: the last leader epoch in which its node has appended records, and its first offset.
     """
 
     sizes: dict[str, int]
     epoch: int | None = None
     voters: tuple[int, ...] | None = None
-    last_epoch: int | None = None
+    last: EpochStart | None = None
 
     @property
     def greatest_epoch(self) -> int | None:
         """The last leader epoch that these files know; None: they do not tell."""
         if self.epoch is None:
             return None
-        return max(self.epoch, -1 if self.last_epoch is None else self.last_epoch)
+        return max(self.epoch, -1 if self.last is None else self.last.epoch)
+
+    @property
+    def last_segment(self) -> str | None:
+        """The name of the last segment that has any bytes; empty: none has."""
+        names = (name for name, size in self.sizes.items() if name.endswith(LOG_SUFFIX) and size)
+        return max(names, default="") if self.sizes else None
 
 
 def read_quorum_files(log_dir: str, partition: int) -> QuorumFiles:
@@ -79,11 +84,11 @@ def voter_ids(voters: Any) -> tuple[int, ...] | None:
     return tuple(one for one in ids if isinstance(one, int)) or None
 
 
-def _last_epoch(text: str | None) -> int | None:
+def _last_epoch(text: str | None) -> EpochStart | None:
     if text is None:
         return None
     try:
-        entries: Sequence[Any] = parse_leader_epochs(text)
+        entries = parse_leader_epochs(text)
     except CorruptTextError:
         return None
-    return entries[-1].epoch if entries else None
+    return entries[-1] if entries else None

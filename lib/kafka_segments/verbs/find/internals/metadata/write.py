@@ -17,7 +17,8 @@ from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.statements import in_any
 from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC
 from kafka_segments.verbs.find.internals.decide.rows import HELD
 from kafka_segments.verbs.find.internals.metadata.copies import (
     Copy,
@@ -38,6 +39,7 @@ from kafka_segments.verbs.find.internals.metadata.history import PROBLEMS
 from kafka_segments.verbs.find.internals.metadata.tasks import fold_history
 
 _MOST_TOLD = 20
+_ENDS = "the history of its metadata ends at offset {}, and the state from there on is not known:"
 
 
 def write_history(
@@ -88,7 +90,7 @@ def fold_best_replicas(
     ``fold_history``, cached until ``caches`` closes, or None if no replica gives any; and what the
     history lacks.
     """
-    copies = copies_of(records.transform(sum_metadata_logs).collect())
+    whole = copies = copies_of(records.transform(sum_metadata_logs).collect())
     counted, problems = without_denied(records, copies)
     counted, uncommitted = without_uncommitted(counted, copies)
     problems += uncommitted
@@ -102,7 +104,9 @@ def fold_best_replicas(
             problems.append(MetadataProblem(cluster, None, _no_start(of_cluster)))
         else:
             starts.append(start)
-            problems += _unclear_end(start, of_cluster)
+            problems += _unclear_end(start, of_cluster) or _missing_end(
+                start, [copy for copy in whole if copy.row["cluster"] == cluster]
+            )
     if not starts:
         return None, problems
     applied = [counted.transform(applied_from(start)) for start in starts]
@@ -113,28 +117,58 @@ def fold_best_replicas(
     return history, problems
 
 
-def _unclear_end(start: HistoryStart, copies: Sequence[Copy]) -> Iterator[MetadataProblem]:
+def _unclear_end(start: HistoryStart, copies: Sequence[Copy]) -> list[MetadataProblem]:
     """Say why the history ends before its log does, or before what cannot be read of it."""
     (copy,) = (copy for copy in copies if copy.keys == start.log.keys)
     row, cluster = copy.row, start.log.keys[0]
-    ends = (
-        "the history of its metadata ends at offset {}, and the state from there on is not known:"
-    )
     if start.until is not None:
         what = row["unclear_problem"] or f"is of {_type_of(row['unclear_value'])}, which is unknown"
         text = (
-            f"{ends.format(start.until)} the record at offset {row['unclear_from']} in the copy of"
+            f"{_ENDS.format(start.until)} the record at offset {row['unclear_from']} in the copy of"
             f" {copy.text()} cannot be understood: {what}. A newer Kafka may have written it: use a"
             " kafka-segments that knows its release"
         )
-        yield MetadataProblem(cluster, start.until, text)
-    elif row["damage"] is not None:
+        return [MetadataProblem(cluster, start.until, text)]
+    if row["damage"] is not None:
         damage = row["damage"]
         text = (
-            f"{ends.format(start.end_offset)} {damage['file']} in the copy of {copy.text()} cannot"
+            f"{_ENDS.format(start.end_offset)} {damage['file']} in the copy of {copy.text()} cannot"
             f" be read from byte {damage['position']} on: {damage['problem']}"
         )
-        yield MetadataProblem(cluster, start.end_offset, text)
+        return [MetadataProblem(cluster, start.end_offset, text)]
+    return []
+
+
+def _missing_end(start: HistoryStart, copies: Sequence[Copy]) -> Iterator[MetadataProblem]:
+    """Say what beside the copies tells that there were records behind the end of the history.
+
+    What was written behind what was read is none of it. An entry of the leader epochs is written
+    with the first batch of its epoch.
+
+    ``copies``: with all of their records, be they committed or not.
+    Source: KafkaRaftLog.createNewSnapshot, UnifiedLog.append.
+    """
+    log = start.log
+    (own,) = (copy for copy in copies if copy.keys == log.keys)
+    read = -1 if own.row["last_offset"] is None else own.row["last_offset"]
+    end = max(start.end_offset, read + 1)
+    lasts = [copy.files.last for copy in copies if copy.is_read_up and copy.files.last is not None]
+    later = [last for last in lasts if last.epoch >= log.leader_epoch and last.start_offset > end]
+    snapshots = [one for copy in copies for one in copy.row["snapshots"]]
+    snapshot = max(snapshots, key=lambda one: one["end_offset"], default=None)
+    what = None
+    if later:
+        what = f"{LEADER_EPOCHS} has epoch {later[0].epoch} from offset {later[0].start_offset} on"
+    elif snapshot is not None and -1 < read < snapshot["end_offset"] - 1:
+        what = f"{snapshot['file']} is there, and of the log nothing from offset {read + 1} on"
+    elif own.is_read_up and not any(name.endswith(LOG_SUFFIX) for name in own.files.sizes):
+        what = "no segment of it is there"
+    if what is not None:
+        text = (
+            f"{_ENDS.format(end)} the copy of {own.text()} lacks its last records: {what}. Add the"
+            " log directory of another controller or broker as --source"
+        )
+        yield MetadataProblem(log.keys[0], end, text)
 
 
 def _type_of(value: bytes | None) -> str:
