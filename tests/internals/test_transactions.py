@@ -15,7 +15,10 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
-from kafka_segments.verbs.find.internals.transactions.decide.state_logs import unread_lines
+from kafka_segments.verbs.find.internals.transactions.decide.state_logs import (
+    hidden_lines,
+    unread_lines,
+)
 from kafka_segments.verbs.find.internals.transactions.decide.transactions import (
     ask_for_first,
     coordinators_say,
@@ -23,6 +26,7 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     shell_word,
     with_cleanup_policy,
     with_first_times,
+    with_log_doubts,
     with_producers,
     with_waiting_bytes,
 )
@@ -268,6 +272,44 @@ def test_a_transaction_hangs_that_no_coordinator_will_end(spark: SparkSession) -
         "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 4"
         " --start-offset 24"
     )
+
+
+def test_a_marker_may_be_among_lost_records_behind_its_transaction(spark: SparkSession) -> None:
+    place = "STRUCT<until: BIGINT, why: STRING>"
+    lost = {"until": 20, "why": "offsets 5 to 19 are in no segment"}
+    replicas = [
+        (*LOG, "orders", 0, None, lost),
+        (*LOG, "orders", 1, None, None),
+        (*LOG, "orders", 2, "not known: it is cut", None),
+    ]
+    opened = [(*LOG, "orders", number, 0, at) for number in range(3) for at in (4, 20)]
+
+    found = (
+        rows_of(spark, opened, f"{KEYS}, producer_id long, first_offset long")
+        .transform(
+            with_log_doubts(rows_of(spark, replicas, f"{KEYS}, log_doubt string, lost {place}"))
+        )
+        .orderBy("partition", "first_offset")
+        .collect()
+    )
+
+    why = "not known: its marker may be in what is missing: offsets 5 to 19 are in no segment"
+    cut = "not known: it is cut"
+    assert [row["log_doubt"] for row in found] == [why, None, None, None, cut, cut]
+
+
+def test_logs_that_do_not_tell_all_transactions_are_told_by_their_reason() -> None:
+    logs = [
+        {"cluster": "c", "topic": "orders", "partition": number, "why": f"not known: {why}"}
+        for number, why in [(2, "cut"), (1, "cut"), (0, "damaged")]
+    ]
+
+    more = "transactions that are open there may be missing here"
+    assert hidden_lines(logs) == [
+        f"not known: orders-0: damaged: {more}",
+        f"not known: orders-1, orders-2: cut: {more}",
+    ]
+    assert hidden_lines([]) == []
 
 
 def test_a_name_that_no_topic_has_is_one_word_for_a_shell(spark: SparkSession) -> None:

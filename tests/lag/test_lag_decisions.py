@@ -13,6 +13,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     first_unread,
     made_later,
     of_groups,
+    unread_may_be_lost,
 )
 from support.spark.rows_of import frame, rows_of
 
@@ -207,6 +208,25 @@ def test_the_first_unread_record_is_the_least_that_was_found(spark: SparkSession
     rows = first_unread(found).orderBy("committed_offset").collect()
 
     assert [tuple(row)[5:] for row in rows] == [(5, 7, 3, None), (8, None, None, "gone")]
+
+
+def test_unread_records_may_be_among_lost_ones(spark: SparkSession) -> None:
+    columns = "committed_offset long, first_unread_offset long, log_start_offset long,"
+    columns += " lost STRUCT<until: BIGINT, why: STRING>"
+    lost = {"until": 9, "why": "a gap"}
+    cases = {
+        (5, 9, 0): True,
+        (5, None, 0): True,
+        (5, 5, 0): False,  # it is there
+        (9, 11, 0): False,  # behind what is lost
+        (3, 9, 4): False,  # deleted
+    }
+    rows = [(*case, lost) for case in cases] + [(5, 9, 0, None)]
+
+    found = rows_of(spark, rows, columns).select(unread_may_be_lost()).collect()
+
+    why = "unread records may be in what is missing: a gap"
+    assert [row[0] for row in found] == [why if is_it else None for is_it in [*cases.values(), 0]]
 
 
 def test_a_log_ended_at_its_first_later_record_or_ends_where_it_does(spark: SparkSession) -> None:

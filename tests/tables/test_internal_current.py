@@ -11,7 +11,7 @@ from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.internal_current import current_records
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN
-from kafka_segments.engine.tables.views import CURRENT, register_views, view_names
+from kafka_segments.engine.tables.views import CURRENT, PROBLEMS, register_views, view_names
 from support.spark.filled_tables import fill
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
@@ -95,7 +95,7 @@ def test_updates_of_a_share_state_go_with_a_later_snapshot(spark: SparkSession) 
 def test_each_key_has_its_last_record(spark: SparkSession, tmp_path: Any) -> None:
     fill(Warehouse(spark, str(tmp_path)), INTERNAL_RECORDS, [*LOG, *BEHIND])
 
-    assert view_names(str(tmp_path)) == [CURRENT, INTERNAL_RECORDS.name]
+    assert view_names(str(tmp_path)) == [CURRENT, PROBLEMS, INTERNAL_RECORDS.name]
     register_views(Warehouse(spark, str(tmp_path)), only=[CURRENT])
     rows = spark.table(CURRENT).orderBy("topic", "partition", "offset").collect()
     spark.catalog.dropTempView(CURRENT)

@@ -6,7 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS, LOGS, SEGMENTS
-from kafka_segments.engine.tables.lost_records import lost_records, with_unread
+from kafka_segments.engine.tables.lost_records import (
+    all_lost,
+    lost_by_files,
+    lost_records,
+    with_unread,
+)
 from support.spark.rows_of import rows_of
 
 MOST = 2**63 - 1
@@ -55,6 +60,8 @@ def lost(
         (CLEANED, OFFSETS, None, None, None),  # it was cleaned, whatever the checkpoint
         (CLEANED, SHARES, None, None, 20),  # which is never compacted
         ([(0, 0, 0), (20, 30, 10)], OFFSETS, None, None, 20),  # a file of 0 bytes
+        (GAP, "orders", None, None, 20),
+        (CLEANED, "orders", None, None, None),  # it may be compacted
     ],
 )
 def test_a_gap_is_lost_records_where_the_cleaner_has_not_been(
@@ -105,6 +112,61 @@ def test_columns_are_those_of_the_tables() -> None:
         assert {name.split()[0] for name in names.split(", ")} <= there
     assert "row" in INTERNAL_RECORDS.schema.fieldNames()
     assert "is_active" in INTERNAL_FILES.schema.fieldNames()
+
+
+def test_a_segment_that_was_not_read_as_it_was_built_is_lost(spark: SparkSession) -> None:
+    read = {  # by topic: bytes of each file as it was read
+        "as it was": {0: 7, 10: 7},
+        "grown": {0: 7, 10: 9},
+        "shorter": {0: 7, 10: 5},
+        "in the middle": {10: 7},
+        "not told": {0: None, 10: None},
+    }
+    segments = [
+        ("c", 1, "/d", topic, 0, base, f"/{base}", 7 if base < 20 else 0)
+        for topic in read
+        for base in (0, 10, 20)
+    ]
+    files = [
+        ("c", 1, "/d", topic, 0, base, size, False)
+        for topic, sizes in read.items()
+        for base, size in sizes.items()
+    ]
+
+    found = (
+        rows_of(spark, segments, f"{KEYS}, base_offset long, path string, size_bytes long")
+        .transform(
+            lost_by_files(
+                rows_of(
+                    spark, files, f"{KEYS}, base_offset long, size_bytes long, is_snapshot boolean"
+                )
+            )
+        )
+        .collect()
+    )
+
+    assert {row["topic"]: row["lost"]["until"] for row in found} == {
+        "shorter": 20,
+        "in the middle": 10,
+    }
+    assert all("was not read by `internals` as it was built" in row["lost"]["why"] for row in found)
+
+
+def test_a_log_in_doubt_has_lost_all(spark: SparkSession) -> None:
+    place = "STRUCT<until: BIGINT, why: STRING>"
+    logs = [
+        ("c", 1, "/d", OFFSETS, 0, "not known: it is cut", {"until": 5, "why": "a gap"}),
+        ("c", 1, "/d", OFFSETS, 1, None, {"until": 5, "why": "a gap"}),
+        ("c", 1, "/d", OFFSETS, 2, None, None),
+    ]
+
+    found = rows_of(spark, logs, f"{KEYS}, doubt string, lost {place}").transform(all_lost)
+
+    assert [row["lost"] and tuple(row["lost"]) for row in found.orderBy("partition").collect()] == [
+        (MOST, "it is cut"),
+        (5, "a gap"),
+        None,
+    ]
 
 
 def test_records_that_cannot_be_read_are_lost(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from kafka_segments.api.not_known import keeps_told
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.views import CURRENT
+from kafka_segments.engine.tables.views import CURRENT, PROBLEMS
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
@@ -62,6 +62,11 @@ class OpenInternals:
     def current(self) -> DataFrame:
         """The last record of each key of the topics that coordinators keep their state in."""
         return self._tables.table(CURRENT)
+
+    @property
+    def problems(self) -> DataFrame:
+        """A row for each partition of these topics of which it is not known what is current."""
+        return self._tables.table(PROBLEMS)
 
     @property
     def topics(self) -> DataFrame:

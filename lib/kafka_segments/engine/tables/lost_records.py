@@ -1,17 +1,19 @@
-"""Records that coordinators' logs have lost, though records before or behind them are there.
+"""Records that logs have lost, though records before or behind them are there.
 
 A coordinator keeps its state as the last record of each key. Of what lies in front of lost records
 it is not known whether it still holds: a later record may be among them.
 """
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.findings import is_finding, is_unreadable
-from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import MOST, minus
 from kafka_segments.engine.tables.windows import in_order
-from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
+from kafka_segments.kafka.broker_rules.gaps import NEVER_COMPACTED
 
 LACKING = ("record_count",)
 """What is asked of segments besides what a search asks."""
@@ -31,15 +33,13 @@ def lost_records(logs: DataFrame) -> Transform:
 
     1. What follows damage in a segment is lost, up to the next segment; in the last one whatever
        was there. An incomplete batch at the end of the log is none: a broker was writing it.
-    2. Offsets that are in no segment are lost. Only of compacted topics some may be missing: up to
-       where the cleaner came, by its checkpoint. Where that does not name the log they are lost
-       if the segment in front has a record for each of its offsets.
-    3. So are those in front of the first segment of a topic that is not compacted, where the log's
-       leader epochs begin earlier, and its checkpointed start does, too. A compacted one begins at
-       offset 0.
+    2. Offsets that are in no segment are lost. Only of topics that may be compacted some may be
+       missing: up to where the cleaner came, by its checkpoint. Where that does not name the log
+       they are lost if the segment in front has a record for each of its offsets.
+    3. So are those in front of the first segment of a topic of Kafka's own that is never compacted,
+       where the log's leader epochs begin earlier, and its checkpointed start does, too.
 
-    Needs: rows of ``segments`` of coordinators' topics, with ``LACKING``; ``logs``: rows of
-        ``logs``.
+    Needs: rows of ``segments``, with ``LACKING``; ``logs``: rows of ``logs``.
     Gives: the key of a log, lost (until: the first offset behind what is lost; why, in words); no
         row of a log that has lost nothing.
     Source: LogCleanerManager.doneCleaning, LeaderEpochFileCache.truncateFromStartAsyncFlush.
@@ -49,8 +49,8 @@ def lost_records(logs: DataFrame) -> Transform:
     known = F.broadcast(logs.select(*LOG_KEYS, *of_log, epochs_begin))
     is_behind_cleaner = F.col("next_base") > F.col("cleaner_offset")
     is_whole = F.col("record_count") == minus("next_offset", "base_offset")
-    is_compacted = F.col("topic").isin(*COMPACTED_BY_KAFKA)
-    is_told = ~is_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
+    is_never_compacted = F.col("topic").isin(*NEVER_COMPACTED)
+    is_told = is_never_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
     first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))
     gap = F.format_string(
         "offsets %d to %d are in no segment: a segment is missing",
@@ -70,7 +70,7 @@ def lost_records(logs: DataFrame) -> Transform:
         "base_offset",
         "_begin",
     )
-    no_begin = F.when(is_first & is_late & ~is_compacted, _place(F.col("base_offset"), late))
+    no_begin = F.when(is_first & is_late & is_never_compacted, _place(F.col("base_offset"), late))
     until = F.coalesce("next_base", F.lit(MOST))
     place = F.when(is_finding(), _place(until, damage)).when(
         is_told & (F.col("next_base") > first), _place(F.col("next_base"), gap)
@@ -114,19 +114,67 @@ def with_unread(records: DataFrame) -> DataFrame:
     return records.withColumn("_until", until).withColumn("unread", unread).drop("_until")
 
 
-def with_lost_of(records: DataFrame) -> Transform:
-    """Add to ``lost`` of logs what could not be read of their records.
+def lost_by_records(records: DataFrame) -> DataFrame:
+    """Return ``unread`` of each log as rows of ``lost_records``; null: all could be read.
 
-    Needs: the key of a log, lost; ``records``: rows of ``internal_records`` with is_active.
+    Needs: rows of ``internal_records`` with is_active.
     """
     of_logs = records.transform(with_unread).groupBy(*LOG_KEYS)
-    unread = of_logs.agg(F.max("unread").alias("_unread"))
+    return of_logs.agg(F.max("unread").alias("lost"))
+
+
+def lost_by_files(files: DataFrame) -> Transform:
+    """Return up to where ``internals`` has not read the segments that a build has found.
+
+    It has where the file had as many bytes, or more: a broker was writing it. Tables that do not
+    say how many there were are taken for read.
+
+    Needs: rows of ``segments``; ``files``: rows of ``internal_files``.
+    Gives: the key of a log, lost; no row of a log that was read.
+    """
+    read_bytes = F.coalesce("size_bytes", F.lit(MOST)).alias("_read_bytes")
+    read = files.where(~F.col("is_snapshot")).select(*SEGMENT_KEYS, read_bytes)
+    is_read = F.coalesce("_read_bytes", F.lit(0)) >= F.col("size_bytes")
+    why = F.concat(
+        "path",
+        F.lit(
+            " was not read by `internals` as it was built: run `kafka-segments build --internals`"
+            " again on the same sources"
+        ),
+    )
+    place = _place(F.coalesce("next_base", F.lit(MOST)), why)
+
+    def transform(segments: DataFrame) -> DataFrame:
+        found = segments.transform(with_next_base).join(read, list(SEGMENT_KEYS), how="left")
+        return found.where(~is_read).groupBy(*LOG_KEYS).agg(F.max(place).alias("lost"))
+
+    return transform
+
+
+def with_lost_of(*unread: DataFrame) -> Transform:
+    """Add to ``lost`` of logs what else was lost; ``unread``: the key of a log, lost.
+
+    Needs: the key of a log, lost.
+    """
+    rows = reduce(DataFrame.unionByName, unread)
+    of_logs = rows.groupBy(*LOG_KEYS).agg(F.max("lost").alias("_unread"))
 
     def transform(logs: DataFrame) -> DataFrame:
-        joined = logs.join(F.broadcast(unread), list(LOG_KEYS), how="left")
+        joined = logs.join(F.broadcast(of_logs), list(LOG_KEYS), how="left")
         return joined.withColumn("lost", F.greatest("lost", "_unread")).drop("_unread")
 
     return transform
+
+
+def all_lost(logs: DataFrame) -> DataFrame:
+    """Return what logs have lost, one in doubt all that it has.
+
+    Needs: the key of a log, doubt, lost.
+    Gives: the key of a log, lost.
+    """
+    whole = _place(F.lit(MOST), F.regexp_replace("doubt", "^not known: ", ""))
+    lost = F.coalesce(F.when(F.col("doubt").isNotNull(), whole), "lost")
+    return logs.select(*LOG_KEYS, lost.alias("lost"))
 
 
 def as_read(logs: DataFrame) -> DataFrame:

@@ -10,6 +10,7 @@ from pyspark.sql.types import LongType, StructField
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.internal_current import current_records
+from kafka_segments.engine.tables.internal_problems import internal_problems, with_problems
 from kafka_segments.engine.tables.known_replicas import known_replicas
 from kafka_segments.engine.tables.missing import missing_tables
 from kafka_segments.engine.tables.schemas import newest_versions
@@ -21,12 +22,16 @@ from kafka_segments.settings import TopicConfig
 
 HISTORY = f"{SEGMENTS.name}_history"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-CURRENT = "internal_current"
+CURRENT, PROBLEMS = "internal_current", "internal_problems"
 _DURATIONS = frozenset(TopicConfig.model_fields)
 """Columns that are named for settings, whose ms are no moments."""
 _MOMENT = re.compile(r"(.*_)?(timestamp|last_modified|at)_ms")
 _YEAR_10000_MS = 253_402_300_800_000
-_OF_TABLE = {HISTORY: SEGMENTS.name, CURRENT: INTERNAL_RECORDS.name}
+_OF_TABLE = {
+    HISTORY: SEGMENTS.name,
+    CURRENT: INTERNAL_RECORDS.name,
+    PROBLEMS: INTERNAL_RECORDS.name,
+}
 """Views of other names than their tables."""
 
 
@@ -34,7 +39,8 @@ def register_views(warehouse: Warehouse, *, only: Collection[str] | None = None)
     """Make a temporary view of every table of a warehouse; return their names, sorted.
 
     ``segments`` holds the segments that the last listing found, ``segments_history`` vanished
-    ones too. ``internal_current`` holds what the cluster's compacted topics say last of each key.
+    ones too. ``internal_current`` holds what coordinators' topics say last of each key, and
+    ``internal_problems`` of which of their partitions that is not known.
     Every column of ms since 1970 gets a TIMESTAMP column beside it, see ``moment_name``. It is
     null if the value is negative (Kafka's -1 means none) or beyond the year 9999.
     Delta can skip files by conditions on the column in ms only. ``only``: no other views are made.
@@ -77,9 +83,12 @@ def view_of(tables: Warehouse, name: str) -> DataFrame:
     Raises:
         UsageError: its table does not exist.
     """
+    if name == PROBLEMS:
+        return internal_problems(tables)
     rows = published(tables, _OF_TABLE.get(name, name))
     if name == CURRENT:
         rows = rows.transform(current_records(known_replicas(tables)))
+        rows = rows.transform(with_problems(internal_problems(tables)))
     rows = with_timestamps(rows)
     return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 

@@ -10,14 +10,18 @@ Source: LogCleanerManager.doneCleaning; LogLoader.loadSegmentFiles compares no s
 
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, file_name
 
 COMPACTED_BY_KAFKA = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that Kafka itself makes as compacted ones.
 
-``__share_group_state`` and ``__cluster_metadata`` are none: only their beginnings are removed.
-Source: GroupCoordinator.groupMetadataTopicConfigs, TransactionCoordinator, TransactionLog,
-ShareCoordinatorService.shareGroupStateTopicConfigs, KafkaRaftLog.
+Source: GroupCoordinator.groupMetadataTopicConfigs, TransactionCoordinator, TransactionLog.
+"""
+NEVER_COMPACTED = frozenset({METADATA_TOPIC, "__share_group_state", "__remote_log_metadata"})
+"""Topics of which only the beginnings are removed.
+
+Source: KafkaRaftLog, ShareCoordinatorService.shareGroupStateTopicConfigs,
+TopicBasedRemoteLogMetadataManager.
 """
 
 

@@ -18,7 +18,7 @@ from kafka_segments.engine.tables.group_offsets import (
     unread_partitions,
 )
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.lost_records import as_read, with_unread_until
+from kafka_segments.engine.tables.lost_records import LACKING, as_read, with_unread_until
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
@@ -30,6 +30,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     first_unread,
     made_later,
     of_groups,
+    unread_may_be_lost,
 )
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits
@@ -70,8 +71,8 @@ def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> Dat
     """
     choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
-    tables = LogTables(warehouse, choice, caches)
-    logs = tables.replicas()
+    tables = LogTables(warehouse, choice, caches, also=LACKING)
+    logs = tables.coordinators()
     if options.at_ms is not None:
         logs = logs.transform(_made_by(warehouse, options.at_ms))
     all_commits = committed_offsets(
@@ -95,6 +96,7 @@ def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> Dat
         commits.join(first_unread(found), [*LOG_KEYS, "committed_offset"], how="left")
         .join(log_ends(tables, logs, options), list(LOG_KEYS), how="left")
         .withColumn("problem", F.coalesce("problem", "unread_problem", "end_problem"))
+        .withColumn("problem", F.coalesce("problem", unread_may_be_lost()))
         .transform(decide_lag(at_ms=moment))
     )
 

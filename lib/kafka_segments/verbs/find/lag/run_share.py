@@ -14,7 +14,13 @@ from kafka_segments.engine.tables.group_offsets import offsets_read, unread_part
 from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import known_replicas
-from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
+from kafka_segments.engine.tables.lost_records import (
+    all_lost,
+    as_read,
+    lost_by_files,
+    lost_by_records,
+    with_lost_of,
+)
 from kafka_segments.engine.tables.missing import require_names, require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
@@ -41,8 +47,8 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
     """
     choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
-    records = warehouse.read(INTERNAL_RECORDS)
-    records = records.transform(with_file_facts(known_files(warehouse)))
+    files = known_files(warehouse)
+    records = warehouse.read(INTERNAL_RECORDS).transform(with_file_facts(files))
     of_shares = records.where(F.col("topic") == SHARES_TOPIC)
     if of_shares.isEmpty():
         raise UsageError(
@@ -62,12 +68,14 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
     )
     own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
     of_states = LogTables(warehouse, own, caches, also=COORDINATORS)
+    unread = of_states.segments_as_built().transform(lost_by_files(files))
+    state_logs = computed_once(of_states.coordinators().transform(with_lost_of(unread)), caches)
     decide = decide_share_states(
-        at_ms=moment, known=known_replicas(warehouse), lost=of_states.lost_records()
+        at_ms=moment, known=known_replicas(warehouse), lost=state_logs.transform(all_lost)
     )
     named = records.transform(decide).transform(with_topic_names(_names(warehouse)))
     states = computed_once(named, caches)
-    read = _logs_read(records, of_states.coordinators())
+    read = _logs_read(records, state_logs)
     _check_names(warehouse, options, read, states)
     if not options.groups:
         tell_not_known(unread_partitions(warehouse, read, SHARES_TOPIC, cluster=choice.cluster))
@@ -104,7 +112,7 @@ def _logs_read(records: DataFrame, replicas: DataFrame) -> DataFrame:
     """Return the logs of ``__share_group_state`` whose records were read, built or not."""
     of_topic = records.where(F.col("topic") == SHARES_TOPIC)
     read = of_topic.select("cluster", "partition").distinct()
-    told = replicas.transform(with_lost_of(of_topic)).transform(as_read)
+    told = replicas.transform(with_lost_of(lost_by_records(of_topic))).transform(as_read)
     return read.join(told, ["cluster", "partition"], how="left")
 
 

@@ -47,7 +47,8 @@ def sql(**options: Any) -> None:
     SHOW TABLES lists them, DESCRIBE <table> their columns. Columns of ms since 1970 have a
     TIMESTAMP column beside them (largest_timestamp_ms, largest_timestamp; from_ms, from_at).
     segments holds the present ones, segments_history vanished ones too. internal_current holds
-    the last record of each key of __consumer_offsets, __transaction_state, __share_group_state.
+    the last record of each key of __consumer_offsets, __transaction_state, __share_group_state;
+    internal_problems tells of which partitions of these that is not known, and why.
     """
     run(lambda: _sql(**options), verbose=options["verbose"])
 

@@ -15,8 +15,13 @@ from kafka_segments.engine.tables.group_offsets import (
     offsets_read,
     unread_partitions,
 )
-from kafka_segments.engine.tables.internal_files import file_facts
-from kafka_segments.engine.tables.lost_records import as_read, with_lost_of
+from kafka_segments.engine.tables.internal_files import file_facts, known_files
+from kafka_segments.engine.tables.lost_records import (
+    as_read,
+    lost_by_files,
+    lost_by_records,
+    with_lost_of,
+)
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
@@ -93,7 +98,9 @@ def _logs_read(
             {"doubt": nothing, "lost": nothing}
         )
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    built = LogTables(tables, choice, caches, also=COORDINATORS).coordinators()
-    told = built.transform(with_lost_of(records)).transform(as_read)
+    built = LogTables(tables, choice, caches, also=COORDINATORS)
+    unread = built.segments_as_built().transform(lost_by_files(known_files(tables)))
+    told = built.coordinators().transform(with_lost_of(lost_by_records(records), unread))
+    told = told.transform(as_read)
     joined = read.join(told, ["cluster", "partition"], how="left")
     return joined.withColumn("log_start_offset", F.coalesce("log_start_offset", "_first"))

@@ -12,7 +12,13 @@ from kafka_segments.engine.tables.group_offsets import unread_partitions
 from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
-from kafka_segments.engine.tables.lost_records import as_read, with_lost, with_lost_of
+from kafka_segments.engine.tables.lost_records import (
+    as_read,
+    lost_by_files,
+    lost_by_records,
+    with_lost,
+    with_lost_of,
+)
 from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
@@ -35,16 +41,23 @@ def unread_records(
     """
     if tables.version(catalog.METADATA_PARTITIONS) is None:
         return []
-    records = records.transform(with_file_facts(known_files(tables)))
+    files = known_files(tables)
+    records = records.transform(with_file_facts(files))
     read = records.select("cluster", "partition").distinct().withColumn("_is_read", F.lit(True))
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         logs = records.select(*LOG_KEYS).distinct().transform(with_lost(None))
         unknown = {"log_start_offset": F.lit(0), "doubt": F.lit(None).cast("string")}
-        told = logs.transform(with_lost_of(records)).withColumns(unknown).transform(as_read)
+        told = (
+            logs.transform(with_lost_of(lost_by_records(records)))
+            .withColumns(unknown)
+            .transform(as_read)
+        )
     else:
         choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
         of_topic = LogTables(tables, choice, caches, also=COORDINATORS)
-        replicas = of_topic.coordinators().transform(with_lost_of(records))
+        unread = of_topic.segments_as_built().transform(lost_by_files(files))
+        replicas = of_topic.coordinators()
+        replicas = replicas.transform(with_lost_of(lost_by_records(records), unread))
         is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
         told = (
             replicas.withColumn("lost", F.col("lost.why"))

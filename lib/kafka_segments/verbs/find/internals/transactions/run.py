@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
@@ -19,7 +19,6 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.cluster_names import lines_of_clusters
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.file_sums import with_file_facts
-from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
@@ -33,6 +32,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.find.internals.transactions.decide.state_logs import (
+    hidden_lines,
     judge_state_logs,
     sum_up_replicas,
     unread_lines,
@@ -48,7 +48,7 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     with_waiting_bytes,
 )
 from kafka_segments.verbs.find.search.decide.logs import open_transactions
-from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
 from kafka_segments.verbs.find.search.tasks import find_first_records
 
 _MOST_NAMED = 8
@@ -80,10 +80,10 @@ def run_transactions(
             f"{warehouse.root} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it"
         )
-    also = ("producers", "transaction_steps", *READING)
+    also = ("producers", "transaction_steps", *COORDINATORS)
     tables = LogTables(warehouse, options.choice, caches, also=also)
     doubt = F.col("doubt").alias("log_doubt")
-    replicas = tables.replicas().select(*LOG_KEYS, "log_end_offset", doubt)
+    replicas = tables.coordinators().select(*LOG_KEYS, "log_end_offset", doubt, "lost")
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     refuse_first_looks(segments, "which transactions are open")
     asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
@@ -94,13 +94,20 @@ def run_transactions(
         .transform(with_waiting_bytes(segments))
         .transform(_with_cleanup_policy(warehouse))
     )
-    damaged = segments.where(is_finding()).select(*LOG_KEYS, F.col("path").alias("damaged"))
-    opened = opened.transform(with_log_doubts(replicas, damaged))
+    opened = opened.transform(with_log_doubts(replicas))
     says = records.transform(coordinators_say(known_replicas(warehouse)))
     judged = _judged(warehouse, options, records, caches)
     tell_not_known(unread_lines(row.asDict() for row in judged.collect()))
     tell_not_known(_without_log(warehouse, options.choice, replicas))
+    tell_not_known(hidden_lines(row.asDict(recursive=True) for row in _in_doubt(replicas)))
     return opened.transform(decide_transactions(says, judged, now_ms=options.now_ms))
+
+
+def _in_doubt(replicas: DataFrame) -> list[Row]:
+    """Return cluster, topic, partition and why of the logs that do not tell all that is open."""
+    why = F.coalesce("log_doubt", "lost.why").alias("why")
+    found = replicas.where(F.col("topic") != TRANSACTIONS_TOPIC).select(*PARTITION, why)
+    return found.where("why IS NOT NULL").collect()
 
 
 def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> list[str]:

@@ -171,6 +171,18 @@ def first_unread(found: DataFrame) -> DataFrame:
     )
 
 
+def unread_may_be_lost() -> Column:
+    """Return why the first unread record of a commit may be another than was found; null: none is.
+
+    Needs: committed_offset, first_unread_offset (null: none was found), log_start_offset, lost (of
+        the log, see ``lost_records``; null: nothing).
+    """
+    committed, unread = F.col("committed_offset"), F.col("first_unread_offset")
+    is_in_front = (committed < F.col("lost.until")) & (committed >= F.col("log_start_offset"))
+    why = F.concat(F.lit("unread records may be in what is missing: "), F.col("lost.why"))
+    return F.when(is_in_front & (unread.isNull() | (unread > committed)), why)
+
+
 def ask_for_end(*, at_ms: int) -> Transform:
     """Ask each log where it ended at a moment: at its first record with a later timestamp.
 

@@ -125,19 +125,41 @@ def unread_lines(judged: Iterable[Mapping[str, Any]]) -> list[str]:
     Of several clusters each line names its own. ``judged``: rows of ``judge_state_logs``.
     """
     rows = sorted(judged, key=lambda row: (row["cluster"], row["state_partition"]))
+    found = [
+        (row["cluster"], f"{TRANSACTIONS_TOPIC}-{row['state_partition']}", row["unread"])
+        for row in rows
+        if row["unread"] is not None
+    ]
+    return _lines_by_reason(found, {row["cluster"] for row in rows})
+
+
+def hidden_lines(logs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each reason for which logs do not tell all transactions that are open.
+
+    ``logs``: cluster, topic, partition, why.
+    """
+    more = "transactions that are open there may be missing here"
+    rows = sorted(logs, key=lambda row: (row["cluster"], row["topic"], row["partition"]))
+    found = [
+        (row["cluster"], f"{row['topic']}-{row['partition']}", f"{row['why']}: {more}")
+        for row in rows
+    ]
+    return _lines_by_reason(found, {row["cluster"] for row in rows})
+
+
+def _lines_by_reason(found: Iterable[tuple[str, str, str]], clusters: set[str]) -> list[str]:
+    """Return a line for each cluster and reason; ``found``: cluster, a log's name, the reason."""
     named: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if row["unread"] is not None:
-            name = f"{TRANSACTIONS_TOPIC}-{row['state_partition']}"
-            reason = row["unread"]
-            for said in ("not known: ", f"{name}: ", "not known: "):
-                reason = reason.removeprefix(said)
-            named.setdefault((row["cluster"], reason), []).append(name)
+    for cluster, name, why in found:
+        reason = why
+        for said in ("not known: ", f"{name}: ", "not known: "):
+            reason = reason.removeprefix(said)
+        named.setdefault((cluster, reason), []).append(name)
     lines = (
         (cluster, f"not known: {first_of(names, _MOST_NAMED)}: {reason}")
         for (cluster, reason), names in named.items()
     )
-    return lines_of_clusters(lines, {row["cluster"] for row in rows})
+    return lines_of_clusters(lines, clusters)
 
 
 def with_reading(judged: DataFrame) -> Transform:

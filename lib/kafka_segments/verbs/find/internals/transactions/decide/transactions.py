@@ -179,20 +179,24 @@ def with_waiting_bytes(segments: DataFrame) -> Transform:
     return transform
 
 
-def with_log_doubts(replicas: DataFrame, damaged: DataFrame) -> Transform:
+def with_log_doubts(replicas: DataFrame) -> Transform:
     """Add ``log_doubt``: why a log does not tell what is open in it; null: it does.
 
-    Needs: the key of a log; ``replicas``: the key of a log, log_doubt; ``damaged``: the key of a
-        log, damaged (paths of segments that cannot be read to their end).
+    The marker of a transaction that begins in front of lost records may be among these.
+
+    Needs: the key of a log, first_offset; ``replicas``: the key of a log, log_doubt, lost
+        (``lost_records``).
     """
-    words = F.concat(
-        F.lit("not known: its marker may lie where this is damaged: "), F.min("damaged")
-    )
-    unread = damaged.groupBy(*LOG_KEYS).agg(words.alias("_damage"))
-    doubts = replicas.join(unread, list(LOG_KEYS), "left").select(
-        *LOG_KEYS, F.coalesce("log_doubt", "_damage").alias("log_doubt")
-    )
-    return lambda opened: opened.join(doubts, list(LOG_KEYS), how="left")
+    told = replicas.select(*LOG_KEYS, "log_doubt", F.col("lost").alias("_lost"))
+    why = F.concat(F.lit("not known: its marker may be in what is missing: "), "_lost.why")
+    is_in_front = F.col("first_offset") < F.col("_lost.until")
+
+    def transform(opened: DataFrame) -> DataFrame:
+        joined = opened.join(told, list(LOG_KEYS), how="left")
+        doubt = F.coalesce("log_doubt", F.when(is_in_front, why))
+        return joined.withColumn("log_doubt", doubt).drop("_lost")
+
+    return transform
 
 
 def with_cleanup_policy(topics: DataFrame, configs: DataFrame) -> Transform:

@@ -1,0 +1,119 @@
+"""Of which partitions of coordinators' topics it is not known what is current, and why."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.file_sums import with_file_facts
+from kafka_segments.engine.tables.internal_current import KEYED_TOPICS
+from kafka_segments.engine.tables.internal_files import known_files
+from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.known_replicas import known_replicas
+from kafka_segments.engine.tables.long_arithmetic import MOST, plus
+from kafka_segments.engine.tables.lost_records import (
+    lost_by_files,
+    lost_by_records,
+    lost_records,
+    with_lost,
+    with_lost_of,
+)
+from kafka_segments.engine.tables.replicas import PARTITION, answering_logs, cut_short
+from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
+
+_OF_SEGMENTS = (
+    *SEGMENT_KEYS,
+    *("path", "size_bytes", "valid_bytes", "next_offset", "record_count", "is_active", "damage"),
+)
+_DAMAGE = "STRUCT<kind: STRING, position: BIGINT, message: STRING>"
+_NO_LOG = (
+    "no log of it was read; add the disk of a broker that has it as --source of"
+    " `kafka-segments build --internals`"
+)
+
+
+def internal_problems(tables: Warehouse) -> DataFrame:
+    """Return the partitions of ``KEYED_TOPICS`` of which it is not known what is current.
+
+    1. The log that answers for a partition may be in doubt (``choose_replica``), or lack its end.
+    2. It may have lost records (``lost_records``), or not have been read as it was built.
+    3. Compacted topics begin at offset 0: what is in front of a later start is missing.
+    4. Of a partition that the metadata names there may be no log.
+
+    Gives: cluster, broker_id, log_dir (null: case 4), topic, partition, until_offset (the records
+        from here on are known to be current, if they are the last ones of their key; null: none
+        is), problem (why the others are not).
+    """
+    of_topics = F.col("topic").isin(*KEYED_TOPICS)
+    files = known_files(tables).where(of_topics)
+    records = tables.read(INTERNAL_RECORDS).where(of_topics).transform(with_file_facts(files))
+    known, segments = known_replicas(tables), _as_segments(files)
+    logs = local_rows(tables.spark, [], LOGS.schema)
+    if tables.version(SEGMENTS) is not None and tables.version(LOGS) is not None:
+        built = tables.read(SEGMENTS, (*_OF_SEGMENTS, "vanished_at"))
+        built = built.where(of_topics & F.col("vanished_at").isNull()).drop("vanished_at")
+        others = segments.join(built, list(LOG_KEYS), how="left_anti")
+        segments, logs = built.unionByName(others), tables.read(LOGS)
+    answering = records.transform(answering_logs(known)).select(*LOG_KEYS, "doubt")
+    ends = segments.groupBy(*LOG_KEYS).agg(
+        F.min("base_offset").alias("_first"),
+        F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),
+    )
+    unread = ends.join(answering, list(PARTITION), how="left_anti").select(*LOG_KEYS)
+    chosen = answering.unionByName(unread.withColumn("doubt", F.lit(None).cast("string")))
+    told = (
+        chosen.join(ends, list(LOG_KEYS), how="left")
+        .join(logs.select(*LOG_KEYS, "high_watermark"), list(LOG_KEYS), how="left")
+        .transform(with_lost(segments.transform(lost_records(logs))))
+        .transform(with_lost_of(lost_by_records(records), segments.transform(lost_by_files(files))))
+        .withColumn("doubt", F.coalesce("doubt", cut_short(F.col("high_watermark"))))
+    )
+    is_late = F.col("topic").isin(*COMPACTED_BY_KAFKA) & (F.col("_first") > 0)
+    late = F.format_string("it begins at offset %d, its first segments are missing", "_first")
+    why = F.coalesce("doubt", "lost.why", F.when(is_late, late))
+    until = F.when(F.col("doubt").isNull(), F.coalesce("lost.until", "_first"))
+    problems = told.select(
+        *LOG_KEYS,
+        F.when(until < MOST, until).alias("until_offset"),
+        F.regexp_replace(why, "^not known: ", "").alias("problem"),
+    )
+    problems = problems.where(F.col("problem").isNotNull())
+    if known.named is None:
+        return problems
+    missing = known.named.where(of_topics).join(chosen, list(PARTITION), how="left_anti")
+    return problems.unionByName(
+        missing.select(*PARTITION, F.lit(_NO_LOG).alias("problem")), allowMissingColumns=True
+    )
+
+
+def _as_segments(files: DataFrame) -> DataFrame:
+    """Return files as rows of ``segments``, by the records that were read of them."""
+    return files.where(~F.col("is_snapshot")).select(
+        *SEGMENT_KEYS,
+        F.col("file").alias("path"),
+        *("size_bytes", F.lit(None).cast("bigint").alias("valid_bytes")),
+        F.coalesce(plus("to_offset", 1), "base_offset").alias("next_offset"),
+        F.col("records").alias("record_count"),
+        *("is_active", F.lit(None).cast(_DAMAGE).alias("damage")),
+    )
+
+
+def with_problems(problems: DataFrame) -> Transform:
+    """Add to ``problem`` of current records why it is not known whether they are.
+
+    Needs: rows of ``internal_records``; ``problems``: rows of ``internal_problems``.
+    Gives: the same rows.
+    """
+    of_log = problems.select(
+        *LOG_KEYS, F.col("until_offset").alias("_until"), F.col("problem").alias("_why")
+    )
+    is_in_front = F.col("_until").isNull() | (F.col("offset") < F.col("_until"))
+    words = F.concat(F.lit("not known whether it is current: "), F.col("_why"))
+
+    def transform(records: DataFrame) -> DataFrame:
+        joined = records.join(F.broadcast(of_log), list(LOG_KEYS), how="left")
+        problem = F.coalesce("problem", F.when(is_in_front, words))
+        return joined.withColumn("problem", problem).select(*records.columns)
+
+    return transform
