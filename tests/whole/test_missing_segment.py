@@ -66,6 +66,31 @@ def test_a_missing_segment_is_a_finding_of_all_three(
 
 
 @pytest.mark.slow
+def test_a_search_knows_no_answer_that_a_missing_segment_may_have(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    why = "not known: offsets 10 to 19 are in no segment: a segment is missing"
+    times = ("1005", "1015", "LATEST", "MAX_TIMESTAMP")
+    asked = ("search", "--warehouse", tmp_path / "tables", *(f"--time={time}" for time in times))
+    _build(log_dir, tmp_path / "tables")
+
+    status, _, rows = _run(*asked)
+    committed = _run(*asked, "--isolation-level", "read_committed")[2]
+    alone, _, of_cleaned = _run(*asked, "--topic", "cleaned")
+
+    def told(rows: list[dict[str, object]], topic: str) -> list[tuple[object, ...]]:
+        of_topic = {row["question"]: row for row in rows if row["topic"] == topic}
+        names = ("kafka_offset", "true_offset", "problem")
+        return [tuple(of_topic[time][name] for name in names) for time in times]
+
+    assert (status, alone) == (1, 0)
+    assert told(rows, "plain") == [(5, 5, None), (20, None, why), (30, 30, None), (29, None, why)]
+    assert told(committed, "plain") == [(5, 5, None), *[(None, None, why)] * 3]
+    whole = [(5, 5, None), (20, 20, None), (30, 30, None), (29, 29, None)]
+    assert told(of_cleaned, "cleaned") == told(committed, "cleaned") == whole
+
+
+@pytest.mark.slow
 def test_without_the_cleaners_checkpoint_it_may_have_been_compaction(
     spark: SparkSession, log_dir: Path, tmp_path: Path
 ) -> None:

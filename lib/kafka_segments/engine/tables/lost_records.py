@@ -5,19 +5,21 @@ it is not known whether it still holds: a later record may be among them.
 """
 
 from functools import reduce
+from typing import NamedTuple
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.frames.local_rows import rows_in_driver
 from kafka_segments.engine.tables.findings import is_finding, is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import MOST, minus
 from kafka_segments.engine.tables.windows import in_order
 from kafka_segments.kafka.broker_rules.gaps import NEVER_COMPACTED
 
-LACKING = ("record_count",)
-"""What is asked of segments besides what a search asks."""
 _PLACE = "STRUCT<until: BIGINT, why: STRING>"
+_OF_LOG = ("cleaner_offset", "log_start_offset")
 
 
 def with_next_base(segments: DataFrame) -> DataFrame:
@@ -39,24 +41,15 @@ def lost_records(logs: DataFrame) -> Transform:
     3. So are those in front of the first segment of a topic of Kafka's own that is never compacted,
        where the log's leader epochs begin earlier, and its checkpointed start does, too.
 
-    Needs: rows of ``segments``, with ``LACKING``; ``logs``: rows of ``logs``.
+    Needs: rows of ``segments``; ``logs``: rows of ``logs``.
     Gives: the key of a log, lost (until: the first offset behind what is lost; why, in words); no
         row of a log that has lost nothing.
     Source: LogCleanerManager.doneCleaning, LeaderEpochFileCache.truncateFromStartAsyncFlush.
     """
     epochs_begin = F.try_element_at("leader_epochs", F.lit(1))["start_offset"].alias("_begin")
-    of_log = ("cleaner_offset", "log_start_offset")
-    known = F.broadcast(logs.select(*LOG_KEYS, *of_log, epochs_begin))
-    is_behind_cleaner = F.col("next_base") > F.col("cleaner_offset")
-    is_whole = F.col("record_count") == minus("next_offset", "base_offset")
+    known = F.broadcast(logs.select(*LOG_KEYS, *_OF_LOG, epochs_begin))
     is_never_compacted = F.col("topic").isin(*NEVER_COMPACTED)
-    is_told = is_never_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
-    first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))
-    gap = F.format_string(
-        "offsets %d to %d are in no segment: a segment is missing",
-        first,
-        minus("next_base", F.lit(1)),
-    )
+    gap = _gap()
     damage = F.concat_ws(
         "",
         *("path", F.lit(" cannot be read from byte "), F.coalesce("valid_bytes", F.lit(0))),
@@ -73,7 +66,7 @@ def lost_records(logs: DataFrame) -> Transform:
     no_begin = F.when(is_first & is_late & is_never_compacted, _place(F.col("base_offset"), late))
     until = F.coalesce("next_base", F.lit(MOST))
     place = F.when(is_finding(), _place(until, damage)).when(
-        is_told & (F.col("next_base") > first), _place(F.col("next_base"), gap)
+        gap.is_told, _place(F.col("next_base"), gap.why)
     )
 
     def transform(segments: DataFrame) -> DataFrame:
@@ -87,6 +80,64 @@ def lost_records(logs: DataFrame) -> Transform:
         )
 
     return transform
+
+
+class _Gap(NamedTuple):
+    """Offsets behind a segment that are in no other; ``first`` of them, and why they are lost."""
+
+    is_told: Column
+    first: Column
+    why: Column
+
+
+def _gap() -> _Gap:
+    """Return the gap behind a segment, which needs next_base and ``_OF_LOG`` of its log."""
+    is_behind_cleaner = F.col("next_base") > F.col("cleaner_offset")
+    is_whole = F.col("record_count") == minus("next_offset", "base_offset")
+    is_never_compacted = F.col("topic").isin(*NEVER_COMPACTED)
+    is_told = is_never_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
+    first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))
+    why = F.format_string(
+        "offsets %d to %d are in no segment: a segment is missing",
+        first,
+        minus("next_base", F.lit(1)),
+    )
+    return _Gap(is_told & (F.col("next_base") > first), first, why)
+
+
+def first_gaps(logs: DataFrame) -> Transform:
+    """Return the first offsets of each log that are in no segment, by rule 2 of ``lost_records``.
+
+    Needs: rows of ``segments``; ``logs``: rows of ``logs``.
+    Gives: the key of a log, gap (offset: the first one; why, in words); no row of a log without.
+    """
+    known = F.broadcast(logs.select(*LOG_KEYS, *_OF_LOG))
+    gap = _gap()
+
+    def transform(segments: DataFrame) -> DataFrame:
+        joined = segments.transform(with_next_base).join(known, list(LOG_KEYS), how="left")
+        place = F.struct(gap.first.alias("offset"), gap.why.alias("why"))
+        told = joined.where(gap.is_told & ~is_finding())
+        return told.groupBy(*LOG_KEYS).agg(F.min(place).alias("gap"))
+
+    return transform
+
+
+def surely_go_on(segments: DataFrame) -> bool:
+    """Tell whether each segment is known to begin where the one in front ends; nothing is computed.
+
+    Needs: rows of ``segments``, vanished ones among them.
+    """
+    here = rows_in_driver(segments)
+    if here is None:
+        return False
+    here = here.filter(here["vanished_at"].is_null())
+    ordered = here.sort_by([(key, "ascending") for key in SEGMENT_KEYS])
+    front, behind = ordered.slice(0, max(len(here) - 1, 0)), ordered.slice(1)
+    same_log = [pc.equal(front[key], behind[key]) for key in LOG_KEYS]
+    goes_on = pc.less_equal(behind["base_offset"], front["next_offset"])
+    breaks = pc.and_(reduce(pc.and_, same_log), pc.invert(pc.fill_null(goes_on, False)))
+    return not pc.any(breaks).as_py()
 
 
 def _place(until: Column, why: Column) -> Column:

@@ -195,7 +195,7 @@ def ask_restore(*, at_ms: int) -> Transform:
     return transform
 
 
-def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
+def plan_restore(segments: DataFrame, logs: DataFrame, gaps: DataFrame | None = None) -> Transform:
     """Cut each log before its first record later than a moment.
 
     1. The cut is at the start of that record's batch, as Kafka cuts. So earlier records of the
@@ -206,7 +206,8 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
        be read, it is not known: ``problem`` says why, and all else is null.
 
     Needs: rows of ``find_first_records`` for the moment + 1; ``segments``: rows of ``segments``;
-        ``logs``: log_start_offset, log_end_offset, high_watermark.
+        ``logs``: log_start_offset, log_end_offset, high_watermark; ``gaps``: rows of
+        ``first_gaps``, None: there are none.
     Gives: the key of a log, last_offset_kept (null: nothing is left), file, cut_position
         (bytes; null: kept whole), early_records, segments_needed, bytes_needed, problem.
     Source: LogSegment.truncateTo.
@@ -232,7 +233,7 @@ def plan_restore(segments: DataFrame, logs: DataFrame) -> Transform:
         return (
             cuts.agg(*_needed_for_cut())
             .join(bounds, list(LOG_KEYS), how="inner")
-            .transform(with_unread(segments, logs, found=found_later))
+            .transform(with_unread(segments, logs, gaps, found=found_later))
             .withColumn("_why", F.coalesce("problem", "unread"))
             .select(
                 *LOG_KEYS,

@@ -25,7 +25,7 @@ from kafka_segments.verbs.find.lag.decide.facts import GroupRecords
 from kafka_segments.verbs.find.lag.group_records import Put, Record, put_in_order
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits, read_group
-from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 
 _SEGMENT = (
     *("cluster", "partition", "path", "base_offset", "next_offset"),
@@ -51,7 +51,7 @@ def read_clusters(
         UsageError: the tables have no segments of ``__consumer_offsets``, or no such group.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    also = (*COORDINATORS, "min_timestamp_ms")
+    also = (*READING, "min_timestamp_ms")
     tables = LogTables(warehouse, choice, caches, also=also)
     replicas = computed_once(tables.coordinators(), caches)
     if replicas.isEmpty():

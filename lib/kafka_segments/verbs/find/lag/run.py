@@ -18,7 +18,7 @@ from kafka_segments.engine.tables.group_offsets import (
     unread_partitions,
 )
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.lost_records import LACKING, as_read, with_unread_until
+from kafka_segments.engine.tables.lost_records import as_read, with_unread_until
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
@@ -34,7 +34,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
 )
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits
-from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.verbs.find.search.named_logs import refuse_absent
 from kafka_segments.verbs.find.search.run import search_times
 
@@ -71,7 +71,7 @@ def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> Dat
     """
     choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
-    tables = LogTables(warehouse, choice, caches, also=LACKING)
+    tables = LogTables(warehouse, choice, caches)
     logs = tables.coordinators()
     if options.at_ms is not None:
         logs = logs.transform(_made_by(warehouse, options.at_ms))
@@ -130,7 +130,7 @@ def tell_unread_groups(
     if there.issuperset(groups):
         return
     choice = LogChoice(topics=(OFFSETS_TOPIC,))
-    logs = LogTables(warehouse, choice, caches, also=COORDINATORS).coordinators()
+    logs = LogTables(warehouse, choice, caches, also=READING).coordinators()
     read = offsets_read(warehouse, logs.transform(as_read))
     tell_not_known(groups_not_known(warehouse.root, groups, there, read))
 
@@ -157,7 +157,7 @@ def committed_offsets(
         UsageError: the tables have no segments of ``__consumer_offsets``.
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    tables = LogTables(warehouse, choice, caches, also=COORDINATORS)
+    tables = LogTables(warehouse, choice, caches, also=READING)
     replicas = tables.coordinators()
     logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"), "lost")
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")

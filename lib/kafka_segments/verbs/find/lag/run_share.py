@@ -31,7 +31,7 @@ from kafka_segments.verbs.find.lag.decide.share import (
     with_topic_names,
 )
 from kafka_segments.verbs.find.lag.run import LagOptions, log_ends
-from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.verbs.find.search.named_logs import refuse_absent
 
 
@@ -67,7 +67,7 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
         .join(_ids(warehouse), list(LOG_KEYS), how="left")
     )
     own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
-    of_states = LogTables(warehouse, own, caches, also=COORDINATORS)
+    of_states = LogTables(warehouse, own, caches, also=READING)
     unread = of_states.segments_as_built().transform(lost_by_files(files))
     state_logs = computed_once(of_states.coordinators().transform(with_lost_of(unread)), caches)
     decide = decide_share_states(

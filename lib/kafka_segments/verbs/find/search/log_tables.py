@@ -17,7 +17,12 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
-from kafka_segments.engine.tables.lost_records import LACKING, lost_records, with_lost
+from kafka_segments.engine.tables.lost_records import (
+    first_gaps,
+    lost_records,
+    surely_go_on,
+    with_lost,
+)
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.tables.record_limits import read_record_limits
 from kafka_segments.engine.tables.replicas import choose_replica, left_over, lost_logs
@@ -42,6 +47,7 @@ from kafka_segments.verbs.find.search.decide.unread import (
     ANSWERS,
     say_cut_short,
     say_doubts,
+    say_gaps,
     say_unread,
 )
 from kafka_segments.verbs.find.search.tasks import find_first_records
@@ -49,9 +55,9 @@ from kafka_segments.verbs.find.search.tasks import find_first_records
 _COLUMNS = {
     SEGMENTS.name: (
         *SEGMENT_KEYS,
-        *("path", "valid_bytes", "next_offset", "batch_count", "max_timestamp_ms"),
-        *("offset_of_max_timestamp", "largest_timestamp_ms", "magics", "leader_epochs"),
-        *("truncated_bytes", "is_active", "damage", "vanished_at"),
+        *("path", "valid_bytes", "next_offset", "record_count", "batch_count"),
+        *("max_timestamp_ms", "offset_of_max_timestamp", "largest_timestamp_ms", "magics"),
+        *("leader_epochs", "truncated_bytes", "is_active", "damage", "vanished_at"),
     ),
     LOGS.name: (
         *LOG_KEYS,
@@ -61,8 +67,6 @@ _COLUMNS = {
 """What is asked of these tables in any case; of others all columns are."""
 READING = ("size_bytes",)
 """What is asked of segments that are read whole."""
-COORDINATORS = (*READING, *LACKING)
-"""What is asked of segments of coordinators' topics."""
 _ASKED = StructType().add("question", StringType()).add("target_ms", LongType())
 
 
@@ -128,6 +132,7 @@ class LogTables:
         tell_metadata_problems(warehouse.root, cluster=choice.cluster)
         self._tables = warehouse
         self._choice = choice
+        self._is_committed = is_read_committed
         self._found: dict[str, DataFrame] = {}
         self._also = (*also, *(("transaction_steps",) if is_read_committed else ()))
         self.caches = caches
@@ -159,12 +164,21 @@ class LogTables:
     def take_back_unread(self, answers: DataFrame) -> DataFrame:
         """Take back the answers that records missing from the tables could change.
 
-        Where it is known that no segment is damaged, only the ends of logs may be missing.
+        Where it is known that none is damaged, segments may be missing, of logs' ends too.
         """
         answers = answers.transform(say_cut_short(self._described))
+        gaps = self.gaps()
+        if gaps is not None:
+            answers = answers.transform(say_gaps(gaps, is_read_committed=self._is_committed))
         if is_surely_null(self._read(SEGMENTS), "damage"):
             return answers
         return answers.transform(say_unread(self.segments_as_built()))
+
+    def gaps(self) -> DataFrame | None:
+        """Return ``first_gaps`` of the chosen logs; None: none is known to have one."""
+        if surely_go_on(self._read(SEGMENTS)):
+            return None
+        return self.segments_as_built().transform(first_gaps(self._read(LOGS)))
 
     def take_back_left_over(self, answers: DataFrame, taken: Sequence[str] = ANSWERS) -> DataFrame:
         """Take back the answers of logs that are left over from a topic that was deleted.

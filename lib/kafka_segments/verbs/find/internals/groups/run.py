@@ -27,7 +27,7 @@ from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
-from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _logs_read(
             {"doubt": nothing, "lost": nothing}
         )
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    built = LogTables(tables, choice, caches, also=COORDINATORS)
+    built = LogTables(tables, choice, caches, also=READING)
     unread = built.segments_as_built().transform(lost_by_files(known_files(tables)))
     told = built.coordinators().transform(with_lost_of(lost_by_records(records), unread))
     told = told.transform(as_read)

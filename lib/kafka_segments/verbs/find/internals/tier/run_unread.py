@@ -23,7 +23,7 @@ from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
 from kafka_segments.kafka.wire.plain_text import first_of
 from kafka_segments.verbs.find.internals.tier.decide.not_copied import tiered_partitions
-from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 
 _MOST_NAMED = 8
 _NO_LOG = (
@@ -54,7 +54,7 @@ def unread_records(
         )
     else:
         choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
-        of_topic = LogTables(tables, choice, caches, also=COORDINATORS)
+        of_topic = LogTables(tables, choice, caches, also=READING)
         unread = of_topic.segments_as_built().transform(lost_by_files(files))
         replicas = of_topic.coordinators()
         replicas = replicas.transform(with_lost_of(lost_by_records(records), unread))

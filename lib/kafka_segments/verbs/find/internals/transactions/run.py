@@ -48,7 +48,7 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     with_waiting_bytes,
 )
 from kafka_segments.verbs.find.search.decide.logs import open_transactions
-from kafka_segments.verbs.find.search.log_tables import COORDINATORS, LogChoice, LogTables
+from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 from kafka_segments.verbs.find.search.tasks import find_first_records
 
 _MOST_NAMED = 8
@@ -80,7 +80,7 @@ def run_transactions(
             f"{warehouse.root} has no records of {TRANSACTIONS_TOPIC}: run `kafka-segments"
             " internals --source` on the log directories of the brokers that have it"
         )
-    also = ("producers", "transaction_steps", *COORDINATORS)
+    also = ("producers", "transaction_steps", *READING)
     tables = LogTables(warehouse, options.choice, caches, also=also)
     doubt = F.col("doubt").alias("log_doubt")
     replicas = tables.coordinators().select(*LOG_KEYS, "log_end_offset", doubt, "lost")

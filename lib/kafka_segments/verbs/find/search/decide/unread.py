@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.replicas import cut_short
-from kafka_segments.kafka.wire.moments import EARLIEST, EARLIEST_LOCAL
+from kafka_segments.kafka.wire.moments import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP
 
 _UNREAD = (
     *("offset_overflow", "index_full", "too_large"),
@@ -41,6 +41,31 @@ def say_unread(segments: DataFrame) -> Transform:
     return transform
 
 
+def say_gaps(gaps: DataFrame, *, is_read_committed: bool) -> Transform:
+    """Take back the answers that the segments missing from a log could change, and say why.
+
+    1. In front of its first gap the answers stay, and so do those about where the log begins and
+       ends.
+    2. Kafka's stay, which are those of a broker that has only this. Where consumers read committed
+       records they do not: a transaction may have ended, or begun, in what is missing.
+
+    Needs: ``answers.ANSWER``; ``gaps``: rows of ``first_gaps``.
+    Gives: the same.
+    """
+    named = (MAX_TIMESTAMP, LATEST) if is_read_committed else (MAX_TIMESTAMP,)
+    is_by_time = (F.col("target_ms") >= 0) & _is_behind("gap", F.col("true_offset"))
+    is_named = F.col("target_ms").isin(*named) & F.col("gap").isNotNull()
+    is_taken = F.col("problem").isNull() & (is_by_time | is_named)
+    why = F.when(is_taken, F.concat(F.lit("not known: "), "gap.why"))
+    taken = ANSWERS if is_read_committed else _TRUE
+
+    def transform(answers: DataFrame) -> DataFrame:
+        joined = answers.join(F.broadcast(gaps), list(LOG_KEYS), how="left")
+        return joined.withColumn("_why", why).select(*_taken_back(answers.columns, taken))
+
+    return transform
+
+
 def say_cut_short(logs: DataFrame) -> Transform:
     """Take back the true answers that the missing end of a log could change, and say why.
 
@@ -68,14 +93,17 @@ def _cut_short(logs: DataFrame) -> DataFrame:
     return logs.select(*LOG_KEYS, place).where(F.col("_short.why").isNotNull())
 
 
-def with_unread(segments: DataFrame, logs: DataFrame, *, found: Column) -> Transform:
+def with_unread(
+    segments: DataFrame, logs: DataFrame, gaps: DataFrame | None, *, found: Column
+) -> Transform:
     """Add ``unread``: why the record found first in a log may not be its first; null: it is that.
 
     Needs: the key of a log, and what ``found`` is made of (the record's offset; null: there is
-        none); ``segments``: rows of ``segments``; ``logs``: log_end_offset, high_watermark.
+        none); ``segments``: rows of ``segments``; ``logs``: log_end_offset, high_watermark;
+        ``gaps``: rows of ``first_gaps``, None: there are none.
     Gives: the same, unread.
     """
-    places = ("_unread", "_cut", "_short")
+    places = ("_unread", "_cut", "_short", *(() if gaps is None else ("gap",)))
     unread, ends = F.broadcast(_first_unread(segments)), F.broadcast(_cut_short(logs))
     whys = [F.when(_is_behind(place, found), F.col(f"{place}.why")) for place in places]
 
@@ -83,6 +111,8 @@ def with_unread(segments: DataFrame, logs: DataFrame, *, found: Column) -> Trans
         joined = rows.join(unread, list(LOG_KEYS), how="left").join(
             ends, list(LOG_KEYS), how="left"
         )
+        if gaps is not None:
+            joined = joined.join(F.broadcast(gaps), list(LOG_KEYS), how="left")
         return joined.withColumn("unread", F.coalesce(*whys)).drop(*places)
 
     return transform
