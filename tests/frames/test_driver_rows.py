@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.frames.driver_rows import (
@@ -15,10 +16,17 @@ from kafka_segments.engine.frames.driver_rows import (
     distinct_values,
     is_surely_null,
     least_value,
+    surely_go_on,
     where_set,
     with_values,
 )
-from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows, rows_in_driver
+from kafka_segments.engine.frames.local_rows import (
+    computed_rows,
+    frame_of_rows,
+    local_rows,
+    rows_in_driver,
+)
+from kafka_segments.engine.frames.row_types import row_fields
 
 ROWS = [
     ("b", 1, 7, ("x", [1, 2])),
@@ -98,3 +106,18 @@ def test_what_the_driver_has_not_is_not_known_to_be_null(
     assert is_surely_null(here, "meta")
     assert not is_surely_null(here, "topic")
     assert not is_surely_null(by_spark, "meta")
+
+
+def test_ranges_surely_go_on_only_where_the_driver_has_all_of_them(spark: SparkSession) -> None:
+    columns = StructType(row_fields("log string, first long, behind long, gone long"))
+    rows = [("a", 10, 20, None), ("a", 0, 10, None), ("b", 50, 60, None)]
+
+    def surely(*more: tuple[str, int, int | None, int | None]) -> bool:
+        here = local_rows(spark, [*rows, *more], columns)
+        return surely_go_on(here, ["log"], begin="first", end="behind", gone="gone")
+
+    by_spark = local_rows(spark, rows, columns).where("first >= 0")
+    assert surely(("b", 90, 95, 1))
+    assert not surely(("a", 21, 30, None))
+    assert not surely(("a", 20, None, None), ("a", 30, 40, None))
+    assert not surely_go_on(by_spark, ["log"], begin="first", end="behind", gone="gone")

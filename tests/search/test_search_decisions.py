@@ -6,8 +6,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.tables.lost_records import surely_go_on
 from kafka_segments.kafka.wire.moments import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -359,27 +357,6 @@ def test_an_answer_is_taken_back_where_an_unread_record_could_change_it(
         "/p: the tables have its first 9 bytes alone: it is full",
         "/r: the tables have nothing of it: it grew",
     }
-
-
-def test_segments_surely_go_on_only_where_the_driver_has_all_of_them(spark: SparkSession) -> None:
-    columns = "base_offset long, next_offset long, vanished_at long"
-    rows = [
-        {"base_offset": 10, "next_offset": 20},
-        {"base_offset": 0, "next_offset": 10},
-        {"topic": "other", "base_offset": 50, "next_offset": 60},
-    ]
-    vanished = {"topic": "other", "base_offset": 90, "next_offset": 95, "vanished_at": 1}
-
-    def surely(*more: dict[str, Any]) -> bool:
-        listed = frame(spark, columns, *rows, *more)
-        return surely_go_on(
-            local_rows(spark, [tuple(row) for row in listed.collect()], listed.schema)
-        )
-
-    assert surely(vanished)
-    assert not surely({"base_offset": 21, "next_offset": 30})
-    assert not surely({"base_offset": 20, "next_offset": None}, {"base_offset": 30})
-    assert not surely_go_on(frame(spark, columns, *rows).where("base_offset >= 0"))
 
 
 def test_behind_the_end_of_a_log_that_is_cut_short_the_true_answer_is_not_known(

@@ -1,6 +1,7 @@
 """Rows of which the driver may have the values: chosen, ordered and looked at without a query."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -59,6 +60,23 @@ def is_surely_null(rows: DataFrame, column: str) -> bool:
     """Tell whether a column is known to be null in all rows; nothing is computed to find out."""
     here = rows_in_driver(rows)
     return here is not None and here[column].null_count == len(here)
+
+
+def surely_go_on(rows: DataFrame, keys: Sequence[str], *, begin: str, end: str, gone: str) -> bool:
+    """Tell whether ranges are known to go on one behind another; nothing is computed to find out.
+
+    ``begin``, ``end``: a range's columns; ``gone`` has a value in rows that do not count. Only
+    ranges with equal ``keys`` go on one behind another.
+    """
+    here = rows_in_driver(rows)
+    if here is None:
+        return False
+    here = here.filter(here[gone].is_null())
+    ordered = here.sort_by([(name, "ascending") for name in (*keys, begin)])
+    front, behind = ordered.slice(0, max(len(here) - 1, 0)), ordered.slice(1)
+    are_same = reduce(pc.and_, (pc.equal(front[key], behind[key]) for key in keys))
+    goes_on = pc.fill_null(pc.less_equal(behind[begin], front[end]), False)
+    return not pc.any(pc.and_(are_same, pc.invert(goes_on))).as_py()
 
 
 def as_arrow(rows: DataFrame) -> pa.Table:

@@ -7,11 +7,9 @@ it is not known whether it still holds: a later record may be among them.
 from functools import reduce
 from typing import NamedTuple
 
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.frames.local_rows import rows_in_driver
 from kafka_segments.engine.tables.findings import is_finding, is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import MOST, minus
@@ -121,23 +119,6 @@ def first_gaps(logs: DataFrame) -> Transform:
         return told.groupBy(*LOG_KEYS).agg(F.min(place).alias("gap"))
 
     return transform
-
-
-def surely_go_on(segments: DataFrame) -> bool:
-    """Tell whether each segment is known to begin where the one in front ends; nothing is computed.
-
-    Needs: rows of ``segments``, vanished ones among them.
-    """
-    here = rows_in_driver(segments)
-    if here is None:
-        return False
-    here = here.filter(here["vanished_at"].is_null())
-    ordered = here.sort_by([(key, "ascending") for key in SEGMENT_KEYS])
-    front, behind = ordered.slice(0, max(len(here) - 1, 0)), ordered.slice(1)
-    same_log = [pc.equal(front[key], behind[key]) for key in LOG_KEYS]
-    goes_on = pc.less_equal(behind["base_offset"], front["next_offset"])
-    breaks = pc.and_(reduce(pc.and_, same_log), pc.invert(pc.fill_null(goes_on, False)))
-    return not pc.any(breaks).as_py()
 
 
 def _place(until: Column, why: Column) -> Column:

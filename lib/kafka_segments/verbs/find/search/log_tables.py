@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.frames.driver_rows import is_surely_null, with_values
+from kafka_segments.engine.frames.driver_rows import is_surely_null, surely_go_on, with_values
 from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
@@ -20,7 +20,6 @@ from kafka_segments.engine.tables.known_replicas import named_partitions
 from kafka_segments.engine.tables.lost_records import (
     first_gaps,
     lost_records,
-    surely_go_on,
     with_lost,
 )
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
@@ -176,7 +175,8 @@ class LogTables:
 
     def gaps(self) -> DataFrame | None:
         """Return ``first_gaps`` of the chosen logs; None: none is known to have one."""
-        if surely_go_on(self._read(SEGMENTS)):
+        segments, ends = self._read(SEGMENTS), {"begin": "base_offset", "end": "next_offset"}
+        if surely_go_on(segments, LOG_KEYS, **ends, gone="vanished_at"):
             return None
         return self.segments_as_built().transform(first_gaps(self._read(LOGS)))
 
