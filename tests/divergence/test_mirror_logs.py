@@ -38,7 +38,8 @@ def _best(
     spark: SparkSession, segments: list[tuple[Any, ...]], logs: list[tuple[Any, ...]]
 ) -> dict[str, tuple[Any, ...]]:
     """Give (side, start, what is noted) by path; copies with an s are of the source."""
-    choose = best_replicas(rows_of(spark, logs, LOGS), ["s1", "s2", "s3"])
+    noted = rows_of(spark, [(*log, None) for log in logs], f"{LOGS}, high_watermark long")
+    choose = best_replicas(noted, ["s1", "s2", "s3"])
     rows = rows_of(spark, segments, SEGMENTS).transform(choose).collect()
     return {row.path: (row.side, row.start, tuple(row[name] for name in NOTED)) for row in rows}
 
@@ -76,6 +77,17 @@ def test_a_replica_starts_as_its_own_notes_say(
     found = _best(spark, segments, logs)
 
     assert {place[:2] for place in found.values()} == {(SOURCE, expected)}
+
+
+def test_the_greatest_high_watermark_of_each_side_counts(spark: SparkSession) -> None:
+    segments = [(copy, "t", 0, copy, 0, size) for copy, size in (("s1", 9), ("s2", 1), ("m1", 9))]
+    marks = {"s1": 40, "s2": 60, "m1": None}
+    logs = [(copy, "t", 0, None, *NOTHING, mark) for copy, mark in marks.items()]
+    choose = best_replicas(rows_of(spark, logs, f"{LOGS}, high_watermark long"), ["s1", "s2"])
+
+    rows = rows_of(spark, segments, SEGMENTS).transform(choose).collect()
+
+    assert {row.path: row.high_watermark for row in rows} == {"s1": 60, "m1": None}
 
 
 def test_what_all_replicas_of_a_side_note_of_compaction_counts(spark: SparkSession) -> None:
