@@ -46,7 +46,7 @@ class OpenInternals:
     @property
     def _warehouse(self) -> Warehouse:
         """The tables, each looked for anew."""
-        return Warehouse(self._tables.spark, self._tables.uri)
+        return self._tables._warehouse
 
     @property
     def records(self) -> DataFrame:

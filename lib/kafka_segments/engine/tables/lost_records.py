@@ -14,7 +14,11 @@ from kafka_segments.engine.tables.findings import is_finding, is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import MOST, minus
 from kafka_segments.engine.tables.windows import in_order
-from kafka_segments.kafka.broker_rules.gaps import NEVER_COMPACTED
+from kafka_segments.kafka.broker_rules.gaps import (
+    A_SEGMENT_IS_MISSING,
+    IN_NO_SEGMENT,
+    NEVER_COMPACTED,
+)
 
 _PLACE = "STRUCT<until: BIGINT, why: STRING>"
 _OF_LOG = ("cleaner_offset", "log_start_offset")
@@ -96,9 +100,10 @@ def _gap() -> _Gap:
     is_told = is_never_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
     first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))
     why = F.format_string(
-        "offsets %d to %d are in no segment: a segment is missing",
+        IN_NO_SEGMENT,
         first,
         minus("next_base", F.lit(1)),
+        F.lit(A_SEGMENT_IS_MISSING),
     )
     return _Gap(is_told & (F.col("next_base") > first), first, why)
 

@@ -25,6 +25,10 @@ TopicBasedRemoteLogMetadataManager.
 """
 
 
+IN_NO_SEGMENT = "offsets %d to %d are in no segment: %s"
+A_SEGMENT_IS_MISSING = "a segment is missing"
+"""What is said of offsets, and why; gets the first and the last one."""
+
 LACKS_END = (
     "the log ends at offset %d, below the high watermark %d that is checkpointed for it: its last"
     " segments are missing or damaged"
@@ -58,13 +62,13 @@ class Gap(NamedTuple):
             is_folder: a folder of that name is there.
             is_certain: the log is known not to be compacted.
         """
-        reason = f"{self.file} has no batch" if is_empty else "a segment is missing"
+        reason = f"{self.file} has no batch" if is_empty else A_SEGMENT_IS_MISSING
         if is_folder:
             reason = f"{self.file} is a folder"
         if not is_certain:
             reason += ", or compaction removed all of its records: no cleaner-offset-checkpoint"
             reason += " is at hand that tells"
-        return f"offsets {self.first} to {self.end - 1} are in no segment: {reason}"
+        return IN_NO_SEGMENT % (self.first, self.end - 1, reason)
 
 
 def is_gap_told(was_compacted: bool | None, *, records: int | None, offsets: int) -> bool:
