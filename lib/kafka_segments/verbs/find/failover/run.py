@@ -126,7 +126,7 @@ def run_restore(warehouse: Warehouse, options: RestoreOptions, caches: ExitStack
     lookup = tables.lookup(options.kafka_version, options.most_record_bytes)
     asked = tables.logs.transform(ask_restore(at_ms=options.at_ms))
     found = tables.find_by_timestamp(asked, lookup)
-    planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs, tables.gaps()))
+    planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs, tables.gaps))
     return tables.take_back_left_over(planned, RESTORED)
 
 

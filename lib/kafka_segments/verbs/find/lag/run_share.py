@@ -17,7 +17,6 @@ from kafka_segments.engine.tables.known_replicas import known_replicas
 from kafka_segments.engine.tables.lost_records import (
     all_lost,
     as_read,
-    lost_by_files,
     lost_by_records,
     with_lost_of,
 )
@@ -68,8 +67,7 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
     )
     own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
     of_states = LogTables(warehouse, own, caches, also=READING)
-    unread = of_states.segments_as_built().transform(lost_by_files(files))
-    state_logs = computed_once(of_states.coordinators().transform(with_lost_of(unread)), caches)
+    state_logs = computed_once(of_states.coordinators(files), caches)
     decide = decide_share_states(
         at_ms=moment, known=known_replicas(warehouse), lost=state_logs.transform(all_lost)
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,8 +20,10 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
 from kafka_segments.engine.tables.lost_records import (
     first_gaps,
+    lost_by_files,
     lost_records,
     with_lost,
+    with_lost_of,
 )
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.tables.record_limits import read_record_limits
@@ -166,19 +169,19 @@ class LogTables:
         Where it is known that none is damaged, segments may be missing, of logs' ends too.
         """
         answers = answers.transform(say_cut_short(self._described))
-        gaps = self.gaps()
-        if gaps is not None:
-            answers = answers.transform(say_gaps(gaps, is_read_committed=self._is_committed))
+        if self.gaps is not None:
+            answers = answers.transform(say_gaps(self.gaps, is_read_committed=self._is_committed))
         if is_surely_null(self._read(SEGMENTS), "damage"):
             return answers
         return answers.transform(say_unread(self.segments_as_built()))
 
+    @cached_property
     def gaps(self) -> DataFrame | None:
-        """Return ``first_gaps`` of the chosen logs; None: none is known to have one."""
+        """``first_gaps`` of the chosen logs; None: none of them has one."""
         segments, ends = self._read(SEGMENTS), {"begin": "base_offset", "end": "next_offset"}
         if surely_go_on(segments, LOG_KEYS, **ends, gone="vanished_at"):
             return None
-        return self.segments_as_built().transform(first_gaps(self._read(LOGS)))
+        return self.keep(self.segments_as_built().transform(first_gaps(self._read(LOGS))))
 
     def take_back_left_over(self, answers: DataFrame, taken: Sequence[str] = ANSWERS) -> DataFrame:
         """Take back the answers of logs that are left over from a topic that was deleted.
@@ -229,12 +232,19 @@ class LogTables:
         """Return the replica that answers for each partition: rows of ``logs``, with doubt."""
         return self._described.transform(choose_replica(named_partitions(self._tables)))
 
-    def coordinators(self) -> DataFrame:
+    def coordinators(self, files: DataFrame | None = None) -> DataFrame:
         """Return the replica that answers for each partition of coordinators' topics.
 
-        Gives: as ``replicas``, and lost (``lost_records``; null: the log has lost nothing).
+        Needs: ``files``: rows of ``internal_files``, where these tell what was read; None: they do
+            not matter.
+        Gives: as ``replicas``, and lost (``lost_records``, and what was not read of ``files``;
+            null: the log has lost nothing).
         """
-        return self.replicas().transform(with_lost(self.lost_records()))
+        replicas = self.replicas().transform(with_lost(self.lost_records()))
+        if files is None:
+            return replicas
+        unread = self.segments_as_built().transform(lost_by_files(files))
+        return replicas.transform(with_lost_of(unread))
 
     def lost_records(self) -> DataFrame:
         """Return ``lost_records`` of the chosen logs, which are of coordinators' topics."""

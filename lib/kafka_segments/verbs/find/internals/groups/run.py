@@ -18,7 +18,6 @@ from kafka_segments.engine.tables.group_offsets import (
 from kafka_segments.engine.tables.internal_files import file_facts, known_files
 from kafka_segments.engine.tables.lost_records import (
     as_read,
-    lost_by_files,
     lost_by_records,
     with_lost_of,
 )
@@ -98,9 +97,7 @@ def _logs_read(
             {"doubt": nothing, "lost": nothing}
         )
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
-    built = LogTables(tables, choice, caches, also=READING)
-    unread = built.segments_as_built().transform(lost_by_files(known_files(tables)))
-    told = built.coordinators().transform(with_lost_of(lost_by_records(records), unread))
-    told = told.transform(as_read)
+    built = LogTables(tables, choice, caches, also=READING).coordinators(known_files(tables))
+    told = built.transform(with_lost_of(lost_by_records(records))).transform(as_read)
     joined = read.join(told, ["cluster", "partition"], how="left")
     return joined.withColumn("log_start_offset", F.coalesce("log_start_offset", "_first"))

@@ -14,7 +14,6 @@ from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.known_replicas import named_partitions
 from kafka_segments.engine.tables.lost_records import (
     as_read,
-    lost_by_files,
     lost_by_records,
     with_lost,
     with_lost_of,
@@ -55,9 +54,7 @@ def unread_records(
     else:
         choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
         of_topic = LogTables(tables, choice, caches, also=READING)
-        unread = of_topic.segments_as_built().transform(lost_by_files(files))
-        replicas = of_topic.coordinators()
-        replicas = replicas.transform(with_lost_of(lost_by_records(records), unread))
+        replicas = of_topic.coordinators(files).transform(with_lost_of(lost_by_records(records)))
         is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
         told = (
             replicas.withColumn("lost", F.col("lost.why"))

@@ -83,7 +83,7 @@ def run_transactions(
     also = ("producers", "transaction_steps", *READING)
     tables = LogTables(warehouse, options.choice, caches, also=also)
     doubt = F.col("doubt").alias("log_doubt")
-    replicas = tables.coordinators().select(*LOG_KEYS, "log_end_offset", doubt, "lost")
+    replicas = tables.keep(tables.coordinators().select(*LOG_KEYS, "log_end_offset", doubt, "lost"))
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     refuse_first_looks(segments, "which transactions are open")
     asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
