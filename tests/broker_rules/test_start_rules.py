@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.kafka.broker_rules.gaps import Gap, is_gap_told
+from kafka_segments.kafka.broker_rules.gaps import Cleaned, Gap, is_gap_told
 from kafka_segments.kafka.broker_rules.metadata_facts import CheckpointId, begins_anew
 from kafka_segments.kafka.broker_rules.start_effects import Effect, effect_at
 from kafka_segments.kafka.broker_rules.start_facts import (
@@ -249,20 +249,34 @@ def test_a_directory_that_throws_is_gone_and_the_last_one_ends_the_broker() -> N
     assert (alone.starts, alone.without) == (False, ())
 
 
+NAMED_TO = Cleaned(is_noted=True, offset=100)
+NOT_NAMED, NO_CHECKPOINT = Cleaned(is_noted=True), Cleaned(is_noted=False)
+
+
 @pytest.mark.parametrize(
-    ("was_compacted", "records", "is_told"),
+    ("topic", "base", "records", "by", "is_told"),
     [
-        (False, 40, True),
-        (True, 60, False),
-        (None, 60, True),
-        (None, 59, False),
-        (None, None, False),
+        ("orders", 0, 60, NOT_NAMED, True),
+        ("orders", 0, 40, NOT_NAMED, False),  # copied from where it was compacted
+        ("orders", 0, None, NOT_NAMED, True),
+        ("orders", 0, 60, NO_CHECKPOINT, None),
+        ("orders", 0, 59, NO_CHECKPOINT, False),
+        ("orders", 0, None, NO_CHECKPOINT, False),
+        ("orders", 0, 60, Cleaned(is_noted=True, offset=200), False),  # up to the next segment
+        ("orders", 0, 40, NAMED_TO, True),
+        ("orders", 110, 60, NAMED_TO, True),
+        ("orders", 110, 40, NAMED_TO, False),
+        ("__consumer_offsets", 0, 60, NOT_NAMED, True),
+        ("__consumer_offsets", 0, 40, NOT_NAMED, False),
+        ("__consumer_offsets", 0, None, NOT_NAMED, False),
+        ("__consumer_offsets", 0, 40, NAMED_TO, True),
+        ("__share_group_state", 0, 40, NO_CHECKPOINT, True),
     ],
 )
 def test_a_gap_is_told_unless_compaction_made_it(
-    was_compacted: bool | None, records: int | None, is_told: bool
+    topic: str, base: int, records: int | None, by: Cleaned, is_told: bool | None
 ) -> None:
-    assert is_gap_told(was_compacted, records=records, offsets=60) is is_told
+    assert is_gap_told(topic, base, 200, records=records, offsets=60, by=by) is is_told
 
 
 def test_a_gap_says_what_lies_there() -> None:

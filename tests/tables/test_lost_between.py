@@ -56,6 +56,8 @@ def lost(
         (GAP, OFFSETS, None, None, 20),
         (GAP, OFFSETS, None, 20, None),  # the cleaner has been there
         (GAP, OFFSETS, None, 10, 20),
+        (CLEANED, OFFSETS, None, 10, 20),  # it has not been behind the first segment
+        (CLEANED, OFFSETS, None, 0, None),  # nor there: another broker's has
         (GAP, OFFSETS, 20, None, None),  # which the log does not have any more
         (CLEANED, OFFSETS, None, None, None),  # it was cleaned, whatever the checkpoint
         (CLEANED, SHARES, None, None, 20),  # which is never compacted

@@ -72,7 +72,7 @@ def test_an_audit_reads_what_is_written(log: Path, read: list[int]) -> None:
         **{"broker_id": 1, "partition": 0, "base_offset": 0, "source": str(log.parents[1])},
         **{"relative_path": "t-0", "name": NAME, "is_active": True, "is_clean": False},
         **{"is_recovered": True, "next_base_offset": None, "log_start_offset": None},
-        "was_compacted": False,
+        **{"cleaner_offset": None, "has_cleaner_offsets": True},
     }
 
     rows = list(auditor.audit(segment))

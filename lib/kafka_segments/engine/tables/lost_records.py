@@ -38,8 +38,9 @@ def lost_records(logs: DataFrame) -> Transform:
     1. What follows damage in a segment is lost, up to the next segment; in the last one whatever
        was there. An incomplete batch at the end of the log is none: a broker was writing it.
     2. Offsets that are in no segment are lost. Only of topics that may be compacted some may be
-       missing: up to where the cleaner came, by its checkpoint. Where that does not name the log
-       they are lost if the segment in front has a record for each of its offsets.
+       missing: up to where the cleaner came, by its checkpoint, and behind it where the segment in
+       front, which it has not touched, lacks some. Where the checkpoint does not name the log they
+       are lost if the segment in front has a record for each of its offsets (``is_gap_told``).
     3. So are those in front of the first segment of a topic of Kafka's own that is never compacted,
        where the log's leader epochs begin earlier, and its checkpointed start does, too.
 
@@ -94,8 +95,12 @@ class _Gap(NamedTuple):
 
 def _gap() -> _Gap:
     """Return the gap behind a segment, which needs next_base and ``_OF_LOG`` of its log."""
-    is_behind_cleaner = F.col("next_base") > F.col("cleaner_offset")
-    is_whole = F.col("record_count") == minus("next_offset", "base_offset")
+    offsets = minus("next_offset", "base_offset")
+    is_whole = F.col("record_count") == offsets
+    was_cleaned = F.col("base_offset") < F.col("cleaner_offset")
+    is_behind_cleaner = (F.col("next_base") > F.col("cleaner_offset")) & (
+        was_cleaned | F.coalesce(F.col("record_count") >= offsets, F.lit(True))
+    )
     is_never_compacted = F.col("topic").isin(*NEVER_COMPACTED)
     is_told = is_never_compacted | F.coalesce(is_behind_cleaner, is_whole, F.lit(False))
     first = F.greatest("next_offset", F.coalesce("log_start_offset", F.lit(0)))

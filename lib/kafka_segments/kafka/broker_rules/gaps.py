@@ -1,9 +1,10 @@
 """Offsets that are in no segment of a log, though segments before and after them are there.
 
 Compaction alone leaves such a gap. It notes each log that it cleaned in the log directory's
-``cleaner-offset-checkpoint``: where that is at hand and does not name the log, a segment is
+``cleaner-offset-checkpoint``, with the offset up to which it came: behind that a segment is
 missing. Without it that is not known; a segment in front of the gap that has fewer records than
-offsets was compacted, and so is the log. Offsets below the log's start are no gap.
+offsets was compacted, here or on the broker it was copied from, and so is the log. Offsets below
+the log's start are no gap.
 
 Source: LogCleanerManager.doneCleaning; LogLoader.loadSegmentFiles compares no segments (4.3.1).
 """
@@ -71,15 +72,46 @@ class Gap(NamedTuple):
         return IN_NO_SEGMENT % (self.first, self.end - 1, reason)
 
 
-def is_gap_told(was_compacted: bool | None, *, records: int | None, offsets: int) -> bool:
-    """Tell whether a gap is one to be told.
+class Cleaned(NamedTuple):
+    """What is known of a log's compaction on its broker.
+
+    Attributes:
+        is_noted: whether the log directory's cleaner-offset-checkpoint is at hand.
+        offset: up to where the cleaner came, by that; None: it does not name the log.
+    """
+
+    is_noted: bool
+    offset: int | None = None
+
+
+def is_gap_told(
+    topic: str, base_offset: int, next_base: int, *, records: int | None, offsets: int, by: Cleaned
+) -> bool | None:
+    """Tell whether a gap is lost records: True, or None where it is not certain.
+
+    1. It is in topics that are never compacted.
+    2. The cleaner has made no gap that ends behind where it came.
+    3. A replica copies what the cleaner of another broker left: there the segment in front of the
+       gap has fewer records than offsets, too, though the cleaner was not at it here.
+    4. Where records were not counted, the checkpoint alone tells, but not of topics that each
+       broker compacts.
 
     Args:
-        was_compacted: whether the log is known to have been compacted; None: it is not known.
-        records: how many records the segment in front of the gap has; None: not counted.
+        topic: the log's.
+        base_offset: of the segment in front of the gap.
+        next_base: of the segment behind it.
+        records: how many the segment in front of the gap has; None: not counted.
         offsets: how many offsets, from its base offset to its end.
+        by: what is known of the cleaner.
     """
-    return records == offsets if was_compacted is None else not was_compacted
+    if topic in NEVER_COMPACTED:
+        return True
+    if by.offset is not None and next_base <= by.offset:
+        return False
+    was_cleaned = by.offset is not None and base_offset < by.offset
+    if records == offsets or was_cleaned:
+        return True if by.is_noted else None
+    return records is None and by.is_noted and topic not in COMPACTED_BY_KAFKA
 
 
 class ToldGap(NamedTuple):
@@ -90,31 +122,35 @@ class ToldGap(NamedTuple):
 
 
 def told_gap(
+    topic: str,
     base_offset: int,
-    next_offset: int,
+    next_offset: int | None,
     next_base: int | None,
     *,
     records: int | None,
-    was_compacted: bool | None,
+    by: Cleaned,
     log_start: int,
 ) -> ToldGap | None:
     """Return the gap behind a sound segment, if it is one to be told; else None.
 
     Args:
+        topic: the log's.
         base_offset: the segment's.
         next_offset: see ``gap_behind``.
         next_base: see ``gap_behind``.
         records: see ``is_gap_told``.
-        was_compacted: see ``is_gap_told``.
+        by: see ``is_gap_told``.
         log_start: the log's first offset.
     """
-    if not is_gap_told(was_compacted, records=records, offsets=next_offset - base_offset):
-        return None
     gap = gap_behind(next_offset, next_base, log_start=log_start)
-    if gap is None:
+    if gap is None or next_offset is None:
+        return None
+    offsets = next_offset - base_offset
+    is_told = is_gap_told(topic, base_offset, gap.end, records=records, offsets=offsets, by=by)
+    if is_told is False:
         return None
     is_empty = gap.first == base_offset
-    return ToldGap(gap, gap.found(is_empty=is_empty, is_certain=was_compacted is not None))
+    return ToldGap(gap, gap.found(is_empty=is_empty, is_certain=is_told is not None))
 
 
 def gap_behind(next_offset: int | None, next_base: int | None, *, log_start: int = 0) -> Gap | None:

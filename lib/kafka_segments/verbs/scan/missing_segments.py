@@ -15,7 +15,7 @@ from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, LACKS_END, told_gap
+from kafka_segments.kafka.broker_rules.gaps import LACKS_END, Cleaned, told_gap
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_in_driver
 from kafka_segments.verbs.scan.planning import BuildWork
@@ -40,12 +40,10 @@ class _Noted(NamedTuple):
     logs: dict[tuple[str, int], Any]
     has_cleaner_offsets: bool
 
-    def was_compacted(self, topic: str, partition: int) -> bool | None:
-        """Tell whether a log was compacted; None: it is not known."""
-        if topic in COMPACTED_BY_KAFKA:
-            return True
+    def cleaned(self, topic: str, partition: int) -> Cleaned:
+        """Return what is noted of a log's compaction."""
         noted = self.logs.get((topic, partition), {})
-        return noted.get("cleaner_offset") is not None if self.has_cleaner_offsets else None
+        return Cleaned(self.has_cleaner_offsets, noted.get("cleaner_offset"))
 
 
 _NOTHING_NOTED = _Noted({}, has_cleaner_offsets=False)
@@ -137,11 +135,12 @@ def _gap(row: dict[str, Any], noted: _Noted) -> MissingSegment | None:
         return None
     key = (row["topic"], row["partition"])
     told = told_gap(
+        row["topic"],
         row["base_offset"],
         row["next_offset"],
         row["next_base"],
         records=row["record_count"],
-        was_compacted=noted.was_compacted(*key),
+        by=noted.cleaned(*key),
         log_start=noted.logs.get(key, {}).get("log_start_offset") or 0,
     )
     if told is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from kafka_segments.kafka.broker_rules.gaps import told_gap
+from kafka_segments.kafka.broker_rules.gaps import Cleaned, told_gap
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
 from kafka_segments.kafka.wire.checkpoints import HIGH_WATERMARK
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name, parse_segment_name
@@ -26,18 +26,19 @@ _UNSEEN = Consequence(
 def missing_rows(segment: Row, recovery: SegmentRecovery) -> Iterator[Row]:
     """Yield a row if offsets are missing behind a sound segment (``told_gap``).
 
-    Objects of tiered storage have no was_compacted: what lies between two is not theirs to tell.
+    Objects of tiered storage have no cleaner_offset: what lies between two is not theirs to tell.
     """
-    if "was_compacted" not in segment:
+    if "cleaner_offset" not in segment:
         return
     damage = recovery.damage
     is_sound = damage is None or damage.kind == DamageKind.PREALLOCATED_TAIL
     told = told_gap(
+        segment["topic"],
         segment["base_offset"],
         recovery.next_offset,
         segment["next_base_offset"],
         records=recovery.record_count,
-        was_compacted=segment["was_compacted"],
+        by=Cleaned(segment["has_cleaner_offsets"], segment["cleaner_offset"]),
         log_start=segment["log_start_offset"] or 0,
     )
     if is_sound and told is not None:

@@ -58,7 +58,8 @@ SEGMENT_COLUMNS = (
     "is_recovered",
     "next_base_offset",
     "log_start_offset",
-    "was_compacted",
+    "cleaner_offset",
+    "has_cleaner_offsets",
 )
 
 

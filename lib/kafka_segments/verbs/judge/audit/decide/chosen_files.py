@@ -5,7 +5,6 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
 
 _LOG = ("log_dir", "topic", "partition")
 _IN_A_LOG = "^[0-9]{20}[.](log|index|timeindex|txnindex|snapshot)$|^leader-epoch-checkpoint$"
@@ -41,8 +40,8 @@ def choose_segments(listed: DataFrame) -> DataFrame:
        segments after it.
 
     Needs: rows of ``list_sources`` with the columns of ``with_broker``.
-    Gives: the same of segments, is_clean, is_recovered (boolean), log_start_offset, was_compacted
-        (by the cleaner's checkpoint; null: not known).
+    Gives: the same of segments, is_clean, is_recovered (boolean), log_start_offset, cleaner_offset
+        (null: not noted), has_cleaner_offsets (whether the cleaner's checkpoint is at hand).
     Source: LogManager.loadLogs, LogLoader.recoverLog.
     """
     following = Window.partitionBy("source", "relative_path").orderBy("base_offset")
@@ -54,27 +53,25 @@ def choose_segments(listed: DataFrame) -> DataFrame:
         .transform(_with_noted(listed, "recovery_point", "log_start_offset", "cleaner_offset"))
         .withColumn("_next_base", next_base)
         .withColumn("is_recovered", ~F.col("is_clean") & is_behind)
-        .withColumn("was_compacted", _was_compacted())
     )
 
 
 def _with_noted(listed: DataFrame, *offsets: str) -> Transform:
-    """Add is_clean, and what a log directory's checkpoints note of each of its logs."""
+    """Add is_clean, has_cleaner_offsets, and what checkpoints note of each log."""
     log_dirs = listed.where(F.col("kind") == kinds.LOG_DIR)
-    has_cleaner_offsets = F.col("meta.has_cleaner_offsets").alias("_has_cleaner_offsets")
+    has_cleaner_offsets = F.col("meta.has_cleaner_offsets").alias("has_cleaner_offsets")
     states = log_dirs.select("log_dir", _is_clean().alias("is_clean"), has_cleaner_offsets)
     noted = log_dirs.select("log_dir", F.inline("offsets")).select(*_LOG, *offsets)
     return lambda rows: (
         rows.join(F.broadcast(states), "log_dir", how="left")
         .join(F.broadcast(noted), list(_LOG), how="left")
-        .withColumn("is_clean", F.coalesce("is_clean", F.lit(True)))
+        .withColumns(
+            {
+                "is_clean": F.coalesce("is_clean", F.lit(True)),
+                "has_cleaner_offsets": F.coalesce("has_cleaner_offsets", F.lit(False)),
+            }
+        )
     )
-
-
-def _was_compacted() -> Column:
-    """Tell by the cleaner's checkpoint whether a log was compacted (``broker_rules.gaps``)."""
-    is_named = F.col("cleaner_offset").isNotNull() | F.col("topic").isin(*COMPACTED_BY_KAFKA)
-    return F.when(is_named, True).when(F.col("_has_cleaner_offsets"), False)
 
 
 def _is_clean() -> Column:
