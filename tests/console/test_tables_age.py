@@ -1,12 +1,19 @@
 """How old the tables are is said of answers of now, and of a moment since they were built."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from kafka_segments.console.as_built import tell_age
+from kafka_segments.console.as_built import say_builds, tell_age
+from kafka_segments.console.not_known import noting
 from kafka_segments.engine.tables import as_built
+from support.spark.connect_client import run_verb
+from support.spark.ready_builds import ReadyBuild
+
+NOW_MS = "1800003600000"
 
 
 def _found(builds_ms: list[int]) -> Callable[..., as_built.AsBuilt]:
@@ -37,3 +44,26 @@ def test_an_answer_of_a_moment_before_all_builds_alone_says_no_age(
 
     told = capsys.readouterr().err
     assert said in told if said else not told
+
+
+def test_tables_that_tell_of_no_build_have_no_known_age(capsys: pytest.CaptureFixture[str]) -> None:
+    with noting() as not_known:
+        say_builds([], now_ms=8_000)
+
+    assert not_known == ["how old the tables are is not known: they tell of no build"]
+    assert capsys.readouterr().err == f"{not_known[0]}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [("report", "--out", "{folder}/page.html"), ("validate", "--dry-run")], ids=" ".join
+)
+def test_what_tells_of_the_tables_alone_says_of_which_builds_they_are(
+    spark: SparkSession, broker_build: ReadyBuild, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    called = [word.format(folder=tmp_path) for word in words]
+
+    done = run_verb([*called, "--warehouse", str(broker_build.warehouse), "--now-ms", NOW_MS])
+
+    assert done.status in (0, 1)
+    assert "the tables are of the build of 2027-01-15 08:00:00 UTC, 1 h 0 min before" in done.err

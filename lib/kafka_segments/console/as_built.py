@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kafka_segments.engine.tables.as_built import AsBuilt
     from kafka_segments.engine.tables.delta import Warehouse
 
+_NO_BUILD = "how old the tables are is not known: they tell of no build"
+
 
 def tell_as_built(
     warehouse: "Warehouse",
@@ -35,7 +37,7 @@ def tell_as_built(
 
     with _not_known_where_broken():
         found = read_as_built(warehouse, topics, partition, has_starts=has_starts)
-        _say_age(found.builds_ms, now_ms)
+        say_builds(found.builds_ms, now_ms=now_ms)
         tell_not_known(_lines_as_built(found))
 
 
@@ -44,14 +46,13 @@ def not_known_as_built(warehouse: "Warehouse") -> list[str]:
     from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
 
     try:
-        return list(_lines_as_built(read_as_built(warehouse)))
+        found = read_as_built(warehouse)
     except KafkaSegmentsError as error:
         return [_unread_tables(error)]
+    return [*(() if found.builds_ms else (_NO_BUILD,)), *_lines_as_built(found)]
 
 
 def _lines_as_built(found: "AsBuilt") -> Iterator[str]:
-    if not found.builds_ms:
-        yield "how old the tables are is not known: they tell of no build"
     if found.cut_examples:
         yield cut_logs_line(found.cut_examples)
     yield from unread_notes_lines(found.unread_examples)
@@ -79,8 +80,28 @@ def tell_age(
         if moment_ms is None or is_past:
             tell_not_known(unread_notes_lines(found.unread_examples))
             return
-        _say_age(found.builds_ms, moment_ms)
+        say_builds(found.builds_ms, now_ms=moment_ms)
         tell_not_known(_lines_as_built(found))
+
+
+def tell_builds(warehouse: "Warehouse", *, now_ms: int) -> None:
+    """Say on stderr which builds made the tables, for an answer that does not go by notes.
+
+    It tells what the tables hold, or says itself which logs' bounds are not known.
+    """
+    from kafka_segments.engine.tables.as_built import read_builds  # noqa: PLC0415
+
+    with _not_known_where_broken():
+        say_builds(read_builds(warehouse), now_ms=now_ms)
+
+
+def say_builds(builds_ms: Sequence[int], *, now_ms: int) -> None:
+    """Say on stderr which builds made the tables; ``builds_ms``: see ``AsBuilt``."""
+    give_tables_age(now_ms - min(builds_ms) if builds_ms else None)
+    if builds_ms:
+        say(_age(min(builds_ms), max(builds_ms), now_ms))
+    else:
+        tell_not_known((_NO_BUILD,))
 
 
 @contextmanager
@@ -95,12 +116,6 @@ def _not_known_where_broken() -> Iterator[None]:
 
 def _unread_tables(error: KafkaSegmentsError) -> str:
     return f"how old the tables are, and what they lack, is not known: {error}"
-
-
-def _say_age(builds_ms: Sequence[int], now_ms: int) -> None:
-    give_tables_age(now_ms - min(builds_ms) if builds_ms else None)
-    if builds_ms:
-        say(_age(min(builds_ms), max(builds_ms), now_ms))
 
 
 def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:

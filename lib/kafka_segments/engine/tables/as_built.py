@@ -31,7 +31,8 @@ class AsBuilt(NamedTuple):
     """What the tables of a warehouse say of themselves.
 
     Attributes:
-        builds_ms: when the last build of each source began; none: no build is noted.
+        builds_ms: when each source was built last, by itself or as a part of another source;
+            none: no build is noted.
         cut_examples: the first logs that lack their end, see ``cut_logs``.
         unread_examples: the first log directories of whose files some were not read, see
             ``unread_notes``.
@@ -46,6 +47,16 @@ def last_builds(tables: Warehouse) -> DataFrame:
     """Return when the last build of the same sources began: sources, built_ms (long)."""
     builds = tables.read(RUNS).where(F.col("command") == "build")
     return builds.groupBy("sources").agg(F.unix_millis(F.max("started_at")).alias("built_ms"))
+
+
+def read_builds(tables: Warehouse) -> list[int]:
+    """Return when the last build of each source began, as ``AsBuilt.builds_ms``.
+
+    Raises:
+        UsageError: the warehouse lacks table ``runs``.
+        BrokenTableError: the table is not whole.
+    """
+    return built_ms(last_builds(tables).collect())
 
 
 def read_as_built(
@@ -74,7 +85,7 @@ def read_as_built(
             "unread": unread_notes(tables, allowed, files),
         }
     )
-    return AsBuilt(_built_ms(found["builds"]), tuple(found["cut"]), tuple(found["unread"]))
+    return AsBuilt(built_ms(found["builds"]), tuple(found["cut"]), tuple(found["unread"]))
 
 
 def read_age(tables: Warehouse, allowed: Allowed) -> AsBuilt:
@@ -89,11 +100,11 @@ def read_age(tables: Warehouse, allowed: Allowed) -> AsBuilt:
     found = collect_together(
         {"builds": last_builds(tables), "unread": unread_notes(tables, allowed)}
     )
-    return AsBuilt(_built_ms(found["builds"]), (), tuple(found["unread"]))
+    return AsBuilt(built_ms(found["builds"]), (), tuple(found["unread"]))
 
 
-def _built_ms(builds: Iterable[Row]) -> list[int]:
-    """Return when each source was built last, by itself or as a part of another source."""
+def built_ms(builds: Iterable[Row]) -> list[int]:
+    """Return of rows of ``last_builds`` what ``AsBuilt.builds_ms`` has."""
     built = [(source, row["built_ms"]) for row in builds for source in row["sources"]]
     return [max(moment for other, moment in built if lies_in(source, other)) for source, _ in built]
 

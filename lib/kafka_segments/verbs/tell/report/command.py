@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import say_builds
 from kafka_segments.console.options import (
     ExitStatus,
     now_ms_option,
@@ -70,5 +71,6 @@ def _report(
     with verb_session("report", warehouse=absolute_uri(warehouse), reads_all=True) as verb:
         data = run_report(verb.warehouse, ReportOptions(now_ms))
 
+    say_builds(data.builds_ms, now_ms=now_ms)
     print_report(replace(data, directories=answers), target, output)
     return ExitStatus.DONE

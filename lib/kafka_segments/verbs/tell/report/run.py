@@ -18,7 +18,7 @@ from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.tables.as_built import cut_logs, unread_notes
+from kafka_segments.engine.tables.as_built import built_ms, cut_logs, last_builds, unread_notes
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
@@ -107,7 +107,8 @@ class ReportData:
     ``metadata_problems`` says of each cluster what the history of its metadata lacks.
     ``directories`` is what verbs on directories printed to files.
     ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
-    ``ages`` has bytes by topic and band of age, of the topics that are shown.
+    ``ages`` has bytes by topic and band of age, of the topics that are shown. ``builds_ms``: see
+    ``AsBuilt``.
     """
 
     warehouse: str
@@ -136,6 +137,7 @@ class ReportData:
     directories: list[DirectoryAnswer] = field(default_factory=list)
     dirs: list[Row] = field(default_factory=list)
     ages: dict[tuple[str, int | None], int] = field(default_factory=dict)
+    builds_ms: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,7 @@ class _Report:
                 .orderBy("cluster", "broker_id")
                 .limit(MOST_DIRS),
                 "run": self._last_build().agg(F.unix_millis(F.max("started_at"))),
+                "builds": last_builds(self._warehouse),
                 **self._last_decided(),
                 **self._lacking(),
             }
@@ -244,6 +247,7 @@ class _Report:
             warehouse=self._warehouse.root,
             now_ms=self._now_ms,
             last_run_ms=found["run"][0][0],
+            builds_ms=built_ms(found["builds"]),
             totals=found["totals"][0],
             lanes=found["lanes"],
             spans=found.get("spans", []),

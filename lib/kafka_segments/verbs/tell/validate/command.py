@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_builds
 from kafka_segments.console.options import (
     BUILT_TABLES,
     ExitStatus,
@@ -102,6 +103,7 @@ def _validate(
         report.print_summary(
             validation, root, fail_on=Severity(fail_on), page=page, dry_run=dry_run
         )
+        tell_builds(verb.warehouse, now_ms=now_ms)
     worst = validation.worst()
     counts = worst is not None and _SEVERITIES.index(worst) <= _SEVERITIES.index(fail_on)
     return ExitStatus.FINDINGS if counts else ExitStatus.DONE

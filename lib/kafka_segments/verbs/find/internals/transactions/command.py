@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_builds
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
@@ -40,4 +41,5 @@ def _transactions(*, warehouse: str, output: str, now_ms: int, **choice: Any) ->
     asked = TransactionsOptions(chosen_logs(root, **choice), now_ms)
     with verb_session("internals transactions", warehouse=root) as verb:
         found = print_transactions(run_transactions(verb.warehouse, asked, verb.caches), output)
+        tell_builds(verb.warehouse, now_ms=now_ms)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
