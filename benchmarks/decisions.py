@@ -42,6 +42,7 @@ def segments(spark: SparkSession, count: int, *, a_log: int) -> DataFrame:
         F.lit("record").alias("largest_timestamp_source"),
         timestamp.alias("last_modified_ms"),
         (number == a_log - 1).alias("is_active"),
+        F.lit(False).alias("is_left_over"),
         *(F.lit(None).cast("long").alias(name) for name in ("high_watermark", "log_start_offset")),
         F.lit(None).cast("long").alias("highest_remote_offset"),
     )

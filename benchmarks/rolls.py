@@ -38,6 +38,7 @@ def active_segments(spark: SparkSession, count: int) -> DataFrame:
         F.lit(NOW_MS).alias("append_timestamp_ms"),
         (number * 1_000 + 999).alias("append_last_offset"),
         F.lit("beside").alias("index_source"),
+        F.lit(None).cast("string").alias("cut_short"),
     )
 
 
