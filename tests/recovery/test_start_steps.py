@@ -8,6 +8,7 @@ import pytest
 
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import place
+from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES
 from kafka_segments.kafka.broker_rules.start_node import NodeStart
 from kafka_segments.kafka.broker_rules.start_rules import RULES
 from kafka_segments.kafka.index.log.producer_state import ProducerState
@@ -15,7 +16,7 @@ from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 from kafka_segments.kafka.wire.names import file_name
 from kafka_segments.verbs.change.recovery.forecast.report import rows_of
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
-from support.kafka.kafka_referee import Referee
+from support.kafka.kafka_referee import Referee, RefereeError
 from support.model.plain_decoder import positions
 
 IN_B, OF_TWO_SEGMENTS = "orders-0", "__share_group_state-1"
@@ -94,6 +95,28 @@ def test_without_its_index_the_segment_alone_is_recovered(
     assert sum(finding.size_bytes or 0 for finding in after.findings) <= ZEROS
     assert _last(log).read_bytes() == sound_bytes
     assert loaded["base_offsets"][-1] == int(_last(log).stem)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".log.swap"])
+def test_a_segment_of_more_than_2_gib_is_cut_to_its_batches(
+    clean: Path, referee: Referee, suffix: str
+) -> None:
+    log = _last(clean / "b" / IN_B)
+    sound_bytes = log.read_bytes()
+    large = log.rename(log.with_suffix(suffix))
+    os.truncate(large, MOST_SEGMENT_BYTES + 1)
+    before = _start(clean)
+
+    with pytest.raises(RefereeError, match="larger than the maximum allowed segment size"):
+        referee.load_log(log.parent, is_clean=True)
+    os.truncate(large, len(sound_bytes))
+    after = _start(clean)
+
+    assert before.starts is False
+    assert before.problem is not None
+    assert before.problem.rule == "segment-too-large"
+    assert before.problem.place == f"{IN_B}/{large.name}"
+    assert after.starts
 
 
 def test_without_recovery_points_a_bad_batch_cuts_the_log_wherever_it_lies(

@@ -1,6 +1,6 @@
-"""How large index files get, and when a full one makes a segment roll.
+"""How large segments and index files get, and when a full index makes a segment roll.
 
-Source: AbstractIndex, OffsetIndex, TimeIndex, LogSegment.shouldRoll.
+Source: FileRecords, AbstractIndex, OffsetIndex, TimeIndex, LogSegment.shouldRoll.
 """
 
 from typing import NamedTuple
@@ -9,6 +9,9 @@ from kafka_segments.kafka.index.segment.recovered_segment import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
 )
+
+MOST_SEGMENT_BYTES = 2**31 - 1
+"""No broker opens a larger segment. Source: the constructor of FileRecords."""
 
 
 class IndexLimits(NamedTuple):

@@ -8,7 +8,7 @@ Source: LogLoader.load, LogSegment.readNextOffset (4.3.1).
 
 from collections.abc import Iterator
 
-from kafka_segments.kafka.broker_rules.limits import holds_too_much
+from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES, holds_too_much
 from kafka_segments.kafka.broker_rules.start_effects import Effect, effect_at
 from kafka_segments.kafka.broker_rules.start_facts import Bad, Parsed
 from kafka_segments.kafka.broker_rules.start_log_facts import LoadedLog, odd_names, offset_of
@@ -18,6 +18,7 @@ from kafka_segments.kafka.wire.names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     FolderState,
@@ -47,6 +48,7 @@ class FilesOfLog(LoadedLog):
                 "there is no number before its first dot",
                 exception="NumberFormatException",
             )
+        yield from self._large_segments()
         for name, reason in sorted(log.bad_swaps.items()):
             yield self._finding(
                 "unreadable-swap",
@@ -79,6 +81,19 @@ class FilesOfLog(LoadedLog):
             yield self._finding(
                 rule, effect, name, bad.reason, line=bad.line, exception=bad.exception
             )
+
+    def _large_segments(self) -> Iterator[StartFinding]:
+        """Yield segments that no broker opens; of folders marked ``-delete``, too."""
+        suffixes = (LOG_SUFFIX, LOG_SUFFIX + SWAP_SUFFIX)
+        for name, size in sorted(self._log.files.items()):
+            if size > MOST_SEGMENT_BYTES and name.endswith(suffixes):
+                yield self._finding(
+                    "segment-too-large",
+                    Effect.ENDS,
+                    name,
+                    f"{size} bytes, a segment has {MOST_SEGMENT_BYTES} at most",
+                    exception="KafkaException",
+                )
 
     def _unreadable_end(self) -> Iterator[StartFinding]:
         last = self._last()

@@ -1,5 +1,6 @@
 """Rows of the table of a start: checkpoints, and what lies in a partition's folder."""
 
+from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES
 from kafka_segments.kafka.broker_rules.start_effects import Effect, StartRule
 from kafka_segments.kafka.wire import checkpoints as names
 
@@ -74,6 +75,15 @@ LOG_RULES: dict[str, StartRule] = {
         "NumberFormatException",
         "LogCleanerManager.allCleanerCheckpoints",
         "move the file away: the cleaner begins at the start of each log",
+    ),
+    "segment-too-large": StartRule(
+        ".log, .swap",
+        f"of more than {MOST_SEGMENT_BYTES} bytes, whatever they hold",
+        Effect.ENDS,
+        "KafkaException",
+        "FileRecords, LogSegment.open",
+        "copy the segment first; cut the file to its valid_bytes, which `build` tells (truncate"
+        " -s); records that are cut are to come from another replica",
     ),
     "unreadable-end": StartRule(
         ".log",
