@@ -17,6 +17,7 @@ from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.find.internals.transactions.decide.state_logs import (
     hidden_lines,
+    sum_up_replicas,
     unread_lines,
 )
 from kafka_segments.verbs.find.internals.transactions.decide.transactions import (
@@ -128,10 +129,14 @@ def _value(
     }
 
 
-def _judged(spark: SparkSession, *partitions: tuple[int, str | None, int]) -> DataFrame:
-    """Give what was read of partitions of the coordinator's log: number, unread, how new."""
-    columns = "cluster string, state_partition int, unread string, seen_ms long"
-    return rows_of(spark, [("c", *partition) for partition in partitions], columns)
+def _judged(spark: SparkSession, *partitions: tuple[int, int | None, int]) -> DataFrame:
+    """Give what was read of partitions of the coordinator's log: number, unread until, how new."""
+    columns = "cluster string, state_partition int, unread string, unread_until long, seen_ms long"
+    rows = [
+        ("c", number, None if until is None else "why", until, seen)
+        for number, until, seen in partitions
+    ]
+    return rows_of(spark, rows, columns)
 
 
 @pytest.mark.slow
@@ -141,8 +146,9 @@ def _judged(spark: SparkSession, *partitions: tuple[int, str | None, int]) -> Da
         ([(0, None, FIRST_MS), (1, None, 0)], {"named": "hanging", "on": "ongoing"}),
         ([(0, None, FIRST_MS), (1, None, FIRST_MS)], None),
         ([(0, None, FIRST_MS - 1), (1, None, FIRST_MS)], {"on": "ongoing"}),
-        ([(0, None, FIRST_MS), (1, "why", FIRST_MS)], {"on": "ongoing"}),
-        ([(0, "why", FIRST_MS), (1, None, FIRST_MS)], {}),
+        ([(0, None, FIRST_MS), (1, 1, FIRST_MS)], {"named": "hanging", "on": "ongoing"}),
+        ([(0, 1, FIRST_MS), (1, None, FIRST_MS)], {"named": "hanging"}),
+        ([(0, 2, FIRST_MS), (1, None, FIRST_MS)], {}),
         ([], {}),
     ],
 )
@@ -172,6 +178,36 @@ def test_what_was_not_read_of_the_coordinators_log_is_not_known(
         assert (row["command"] is not None) == (status == "hanging")
         assert (row["problem"] is not None) == (status == "not known")
     assert len(rows) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("lost", "start", "doubt", "why", "until"),
+    [
+        (None, 0, None, None, None),
+        ((7, "a gap"), 0, None, "records are missing in it: a gap", 7),
+        (None, 4, None, "its first segments are missing: ", 4),
+        ((7, "a gap"), 4, None, "records are missing in it: a gap", 7),
+        ((7, "a gap"), 4, "not known: cut", "not known: cut", 2**63 - 1),
+    ],
+)
+def test_a_coordinators_log_tells_what_lies_behind_all_that_was_not_read(
+    spark: SparkSession,
+    lost: tuple[int, str] | None,
+    start: int,
+    doubt: str | None,
+    why: str | None,
+    until: int | None,
+) -> None:
+    log = (*LOG, "__transaction_state", 0)
+    columns = f"{KEYS}, log_start_offset long, log_end_offset long, high_watermark long,"
+    columns += " doubt string, lost STRUCT<until: BIGINT, why: STRING>"
+    files = rows_of(spark, [(*log, 70_000)], f"{KEYS}, last_modified_ms long")
+
+    replicas = rows_of(spark, [(*log, start, 9, 9, doubt, lost)], columns)
+    (row,) = replicas.transform(sum_up_replicas(files)).collect()
+
+    assert (row["unread"] or "").startswith(why or "") and (row["unread"] is None) == (why is None)
+    assert (row["unread_until"], row["seen_ms"]) == (until, 70_000)
 
 
 def test_the_first_record_of_a_transaction_is_asked_of_its_segment(spark: SparkSession) -> None:

@@ -11,7 +11,6 @@ from kafka_segments.engine.frames.driver_rows import with_values
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
-    LOGS,
     METADATA_CONFIGS,
     METADATA_TOPICS,
     SEGMENTS,
@@ -26,6 +25,7 @@ from kafka_segments.engine.tables.known_replicas import (
     known_replicas,
     named_partitions,
 )
+from kafka_segments.engine.tables.lost_records import lost_by_records, with_lost_of
 from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError
@@ -136,15 +136,15 @@ def _judged(
 ) -> DataFrame:
     """Say of each partition of the coordinator's log whether it was read: ``judge_state_logs``."""
     choice = LogChoice(topics=(TRANSACTIONS_TOPIC,), cluster=options.choice.cluster)
-    cleaned = warehouse.read(LOGS, (*LOG_KEYS, "cleaner_offset"))
-    logs = LogTables(warehouse, choice, caches).replicas()
-    replicas = logs.join(cleaned, list(LOG_KEYS), how="left")
-    files = (*SEGMENT_KEYS, "size_bytes", "last_modified_ms", "vanished_at")
-    segments = warehouse.read(SEGMENTS, files).where("vanished_at IS NULL")
-    of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC).transform(
-        with_file_facts(known_files(warehouse))
-    )
-    read = replicas.transform(sum_up_replicas(segments, of_state))
+    files = known_files(warehouse)
+    of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC)
+    # A batch that was being written may say more than all that was read: no end of a file is open.
+    closed = of_state.transform(with_file_facts(files)).withColumn("is_active", F.lit(False))
+    replicas = LogTables(warehouse, choice, caches, also=READING).coordinators(files)
+    replicas = replicas.transform(with_lost_of(lost_by_records(closed)))
+    columns = (*SEGMENT_KEYS, "last_modified_ms", "vanished_at")
+    segments = warehouse.read(SEGMENTS, columns).where("vanished_at IS NULL")
+    read = replicas.transform(sum_up_replicas(segments))
     named = named_partitions(warehouse)
     if named is None:
         named = replicas.select(*PARTITION).limit(0)

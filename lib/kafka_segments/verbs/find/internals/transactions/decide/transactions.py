@@ -43,10 +43,12 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
     Gives: cluster, state_partition (of the coordinator's log), transactional_id, producer_id,
         coordinator_epoch (the producer's, as the coordinator has it), state, is_forgotten,
-        timeout_ms, coordinator_start_ms (null: none), partitions (names).
+        timeout_ms, coordinator_start_ms (null: none), partitions (names), state_offset (of the last
+        record of the id that is left in the replica that answers; null: none).
     Source: TransactionState.
     """
     of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
+    key = ["cluster", "key_json"]
     of_producer = Window.partitionBy("cluster", "_value.producerId").orderBy(F.desc("offset"))
 
     def transform(records: DataFrame) -> DataFrame:
@@ -55,16 +57,18 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
             .where((F.col("kind") == _KIND) & F.col("key_json").isNotNull())
             .withColumn("_value", F.from_json("value_json", _VALUE))
         )
-        last = (
+        newest = (
             said.transform(of_answering_replica(known))
             .withColumn("_turn", F.row_number().over(of_id))
-            .where("_turn = 1 AND NOT is_tombstone")
-            .transform(_said(is_forgotten=False))
+            .where("_turn = 1")
+            .withColumn("state_offset", F.col("offset"))
         )
+        last = newest.where("NOT is_tombstone").transform(_said(is_forgotten=False))
         earlier = (
             said.where("NOT is_tombstone")
             .withColumn("_turn", F.row_number().over(of_producer))
             .where("_turn = 1")
+            .join(newest.select(*key, "state_offset"), key, "left")
             .transform(_said(is_forgotten=True))
             .join(last.select("cluster", "producer_id"), ["cluster", "producer_id"], "left_anti")
         )
@@ -95,6 +99,7 @@ def _said(*, is_forgotten: bool) -> Transform:
             F.col("_value.transactionTimeoutMs").alias("timeout_ms"),
             F.when(start_ms >= 0, start_ms).alias("coordinator_start_ms"),
             F.coalesce(F.flatten(names), F.array().cast("array<string>")).alias("partitions"),
+            "state_offset",
         )
 
     return transform
@@ -245,9 +250,10 @@ def decide_transactions(coordinators: DataFrame, judged: DataFrame, *, now_ms: i
     3. It is *overdue* if its timeout has passed: the coordinator aborts it once it runs.
     4. Else it is *ongoing*.
     5. It is *not known* if the log that has it open is in doubt, or if the partition of the
-       coordinator's log that names the producer was not read soundly. That a transaction hangs is
-       not known either unless all partitions were, and the producer's (without one: each) is not
-       older than the transaction's first record.
+       coordinator's log that names the producer was not read soundly behind its id's last record.
+       A producer never goes from one id to another: where no partition names it, that its
+       transaction hangs is not known unless all were read, nor where the producer's partition
+       (without one: each) is older than the transaction's first record.
 
     Needs: the key of a log, producer_id, producer_epoch, first_offset and first_ms (of the
         transaction's first record; null: it could not be read), last_ms (timestamp of the
@@ -277,7 +283,7 @@ def decide_transactions(coordinators: DataFrame, judged: DataFrame, *, now_ms: i
     problem = F.coalesce(
         "log_doubt",
         "own_unread",
-        F.when(hangs, F.col("all_unread")),
+        F.when(hangs & F.col("state_partition").isNull(), F.col("all_unread")),
         F.when(hangs & ~is_newer, F.lit(_OLDER)),
     )
     is_known = F.col("problem").isNull()
