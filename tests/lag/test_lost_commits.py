@@ -1,6 +1,7 @@
 """What a damaged or partial ``__consumer_offsets`` tells: no commit that a lost one may follow."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from support.logs.group_logs import batch, commit_key, commit_value, write_log
 from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
 
 BASES = (0, 2, 4)
-LOG, METADATA = "__consumer_offsets-0", [topic("__consumer_offsets", 1), partition(1, 0, (1,))]
+LOG, METADATA = "__consumer_offsets-0", [topic("__consumer_offsets", 1), partition(1, 0, (1, 2))]
 
 
 class Told(NamedTuple):
@@ -145,3 +146,47 @@ def test_a_commit_in_front_of_lost_records_is_not_known(
     where = {row["where"] for row in explained.rows}
     assert where == ({"committed"} if "all" in known else {"not known"})
     assert "not known" in absent.lines
+
+
+def forged(disk: Path) -> None:
+    """Write another commit in place of one, with the checksum of what stands there now."""
+    first = batch(2, (commit_key("all"), commit_value(7)))
+    file = segment(disk, 2)
+    file.write_bytes(first + file.read_bytes()[len(first) :])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("happens", "known"),
+    [
+        (gone(2), {"all", *(f"only-{base}" for base in BASES)}),
+        (forged, {"only-2", "only-4", "all"}),
+    ],
+)
+def test_a_whole_copy_answers_and_one_that_another_contradicts_does_not(
+    spark: SparkSession, disk: Path, happens: Callable[[Path], None], known: set[str]
+) -> None:
+    other = disk.with_name("other")
+    shutil.copytree(disk, other)
+    shutil.rmtree(other / "__cluster_metadata-0")
+    properties = other / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=2"))
+    happens(disk)
+    assert (
+        run(disk, "build", "--internals", "--source", str(disk), "--source", str(other)).status < 2
+    )
+
+    told = run(disk, "lag")
+    problems = run(disk, "sql", "SELECT until_offset, problem FROM internal_problems")
+
+    found = lags(told)
+    assert {name for name in found if found[name] != NOT_KNOWN} == known
+    if happens is forged:
+        why = "have other records at offset 2 in leader epoch 0, and do not tell which are right"
+        assert told.status == 1
+        assert why in told.lines
+        assert [(row["until_offset"], why in row["problem"]) for row in problems.rows] == [
+            (3, True)
+        ]
+    else:
+        assert (told.status, problems.rows) == (0, [])

@@ -20,7 +20,10 @@ pytestmark = pytest.mark.spark
 
 NAMED = "cluster string, topic string, partition int, topic_id string, in_sync array<int>"
 CASES = int(os.environ.get("PARTIAL_CASES", "300"))
-LOG = "topic_id string, last_epoch int, log_end_offset long, high_watermark long"
+LOG = (
+    "topic_id string, last_epoch int, log_end_offset long, high_watermark long,"
+    " lost struct<until: long, why: string>"
+)
 Log = tuple[int, str | None, int | None, int]
 
 
@@ -50,6 +53,33 @@ def test_topic_id_then_epoch_then_length_choose(
 
     assert [(row["broker_id"], row["doubt"]) for row in rows] == [(broker, None)]
     assert rows[0].asDict().keys().isdisjoint({"topic_id", "last_epoch"})
+
+
+@pytest.mark.parametrize(
+    ("logs", "broker"),
+    [
+        ([(1, 1, 10, 5), (2, 1, 10, None)], 2),
+        ([(1, 1, 10, 5), (2, 1, 10, 4)], 2),
+        ([(1, 1, 10, 5), (2, 1, 9, None)], 1),  # which lacks what the longer one has
+        ([(1, 2, 9, 5), (2, 1, 10, None)], 1),
+    ],
+)
+def test_of_equal_copies_one_that_lost_no_records_answers(
+    spark: SparkSession, logs: list[tuple[int, int, int, int | None]], broker: int
+) -> None:
+    rows = [
+        {
+            "broker_id": number,
+            "last_epoch": epoch,
+            "log_end_offset": end,
+            "lost": None if until is None else (until, "why"),
+        }
+        for number, epoch, end, until in logs
+    ]
+
+    (row,) = frame(spark, LOG, *rows).transform(choose_replica(None)).collect()
+
+    assert row["broker_id"] == broker
 
 
 def test_left_over_logs_alone_answer_nothing(spark: SparkSession) -> None:

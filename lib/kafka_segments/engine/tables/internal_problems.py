@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, SEGMENTS
+from kafka_segments.engine.tables.contradictions import contradicted_logs
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.file_sums import with_file_facts
 from kafka_segments.engine.tables.internal_current import KEYED_TOPICS
@@ -37,7 +38,8 @@ def internal_problems(tables: Warehouse) -> DataFrame:
     """Return the partitions of ``KEYED_TOPICS`` of which it is not known what is current.
 
     1. The log that answers for a partition may be in doubt (``choose_replica``), or lack its end.
-    2. It may have lost records (``lost_records``), or not have been read as it was built.
+    2. It may have lost records (``lost_records``), or not have been read as it was built, or
+       another copy may contradict it (``contradicted_logs``).
     3. Compacted topics begin at offset 0: what is in front of a later start is missing.
     4. Of a partition that the metadata names there may be no log.
 
@@ -60,13 +62,15 @@ def internal_problems(tables: Warehouse) -> DataFrame:
         F.min("base_offset").alias("_first"),
         F.max(F.coalesce("next_offset", "base_offset")).alias("log_end_offset"),
     )
-    unread = ends.join(answering, list(PARTITION), how="left_anti").select(*LOG_KEYS)
-    chosen = answering.unionByName(unread.withColumn("doubt", F.lit(None).cast("string")))
+    no_records = ends.join(answering, list(PARTITION), how="left_anti").select(*LOG_KEYS)
+    chosen = answering.unionByName(no_records.withColumn("doubt", F.lit(None).cast("string")))
+    contradicted = contradicted_logs(tables, KEYED_TOPICS)
+    unread = [lost_by_records(records), segments.transform(lost_by_files(files))]
     told = (
         chosen.join(ends, list(LOG_KEYS), how="left")
         .join(logs.select(*LOG_KEYS, "high_watermark"), list(LOG_KEYS), how="left")
         .transform(with_lost(segments.transform(lost_records(logs))))
-        .transform(with_lost_of(lost_by_records(records), segments.transform(lost_by_files(files))))
+        .transform(with_lost_of(*unread, *([] if contradicted is None else [contradicted])))
         .withColumn("doubt", F.coalesce("doubt", cut_short(F.col("high_watermark"))))
     )
     is_late = F.col("topic").isin(*COMPACTED_BY_KAFKA) & (F.col("_first") > 0)

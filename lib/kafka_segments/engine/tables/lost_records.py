@@ -20,8 +20,14 @@ from kafka_segments.kafka.broker_rules.gaps import (
     NEVER_COMPACTED,
 )
 
-_PLACE = "STRUCT<until: BIGINT, why: STRING>"
+PLACE = "STRUCT<until: BIGINT, why: STRING>"
 _OF_LOG = ("cleaner_offset", "log_start_offset")
+READ_OF_LOGS = (*LOG_KEYS, *_OF_LOG, "leader_epochs")
+READ_OF_SEGMENTS = (
+    *SEGMENT_KEYS,
+    *("path", "valid_bytes", "next_offset", "record_count", "is_active", "damage"),
+)
+"""Columns of table ``logs``, and of ``segments``, that ``lost_records`` takes."""
 
 
 def with_next_base(segments: DataFrame) -> DataFrame:
@@ -132,13 +138,13 @@ def first_gaps(logs: DataFrame) -> Transform:
 
 
 def _place(until: Column, why: Column) -> Column:
-    return F.struct(until.alias("until"), why.alias("why")).cast(_PLACE)
+    return F.struct(until.alias("until"), why.alias("why")).cast(PLACE)
 
 
 def with_lost(lost: DataFrame | None) -> Transform:
     """Add ``lost`` to rows with the key of a log; null, or ``lost`` None: nothing is lost."""
     if lost is None:
-        return lambda rows: rows.withColumn("lost", F.lit(None).cast(_PLACE))
+        return lambda rows: rows.withColumn("lost", F.lit(None).cast(PLACE))
     return lambda rows: rows.join(F.broadcast(lost), list(LOG_KEYS), how="left")
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import plus
+from kafka_segments.engine.tables.lost_records import with_lost
 from kafka_segments.kafka.broker_rules.gaps import LACKS_END
 
 PARTITION = ("cluster", "topic", "partition")
@@ -22,10 +23,12 @@ class KnownReplicas(NamedTuple):
         logs: the key of a log, topic_id, leader_epochs; rows of ``logs``.
         named: cluster, topic, partition, topic_id, replicas, in_sync (ids of the brokers in the ISR
             or the ELR), as the metadata has them last.
+        lost: the key of a log, lost; rows of ``lost_records`` of Kafka's own topics.
     """
 
     logs: DataFrame | None = None
     named: DataFrame | None = None
+    lost: DataFrame | None = None
 
 
 NOTHING_KNOWN = KnownReplicas()
@@ -86,15 +89,16 @@ def choose_replica(named: DataFrame | None) -> Transform:
     1. A log of another topic id than the metadata gives the topic is left over: it never answers.
     2. Of the others that of the latest leader epoch answers: a longer log of an earlier epoch is a
        deposed leader's.
-    3. Of these one that the metadata has in sync, then the one with the greatest end, then the
-       first by the rest of its key.
+    3. Of these one that the metadata has in sync, then the one with the greatest end, then one that
+       has lost no records, or the earliest ones, then the first by the rest of its key.
     4. Its answer is in doubt if the metadata has none of the brokers in sync whose logs are at
        hand, or if no metadata tells which of several topic ids is the topic's.
     5. It is in doubt, too, if it ends below a high watermark that is checkpointed for a log of the
        same epoch: what is missing behind its end was committed.
 
     Needs: the key of a log, topic_id (null: not known), last_epoch (null: none), log_end_offset,
-        high_watermark (of the log's checkpoint; null: none); ``named``: see ``KnownReplicas``.
+        high_watermark (of the log's checkpoint; null: none), lost (``lost_records``; null: none);
+        ``named``: see ``KnownReplicas``.
     Gives: the same rows, one for each partition, without topic_id and last_epoch, but with doubt
         (why its answer is not known; null: it is).
     Source: UnifiedLog.latestEpoch and logEndOffset, which followers truncate to; KIP-101, KIP-279.
@@ -102,7 +106,9 @@ def choose_replica(named: DataFrame | None) -> Transform:
     of_partition = Window.partitionBy(*PARTITION)
     rest = [key for key in LOG_KEYS if key not in PARTITION]
     order = of_partition.orderBy(
-        F.desc("last_epoch"), F.desc("_is_in_sync"), F.desc("log_end_offset"), *rest
+        *(F.desc(name) for name in ("last_epoch", "_is_in_sync", "log_end_offset")),
+        F.col("lost.until").asc_nulls_first(),
+        *rest,
     )
     is_of_topic = F.col("_named_id").isNull() | F.col("topic_id").isNull()
     is_of_topic |= F.col("topic_id") == F.col("_named_id")
@@ -247,6 +253,7 @@ def answering_logs(known: KnownReplicas) -> Transform:
         no_checkpoint = F.lit(None).cast("bigint").alias("high_watermark")
         own = ("topic_id", "log_end_offset", no_checkpoint)
         ranked = told.select(*LOG_KEYS, epoch.alias("last_epoch"), *own)
-        return ranked.transform(choose_replica(known.named)).drop("high_watermark")
+        chosen = ranked.transform(with_lost(known.lost)).transform(choose_replica(known.named))
+        return chosen.drop("high_watermark", "lost")
 
     return transform

@@ -14,6 +14,7 @@ from kafka_segments.engine.frames.driver_rows import is_surely_null, surely_go_o
 from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
+from kafka_segments.engine.tables.contradictions import contradicted_logs
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
@@ -230,25 +231,29 @@ class LogTables:
 
     def replicas(self) -> DataFrame:
         """Return the replica that answers for each partition: rows of ``logs``, with doubt."""
-        return self._described.transform(choose_replica(named_partitions(self._tables)))
+        return self._chosen().drop("lost")
 
     def coordinators(self, files: DataFrame | None = None) -> DataFrame:
         """Return the replica that answers for each partition of coordinators' topics.
 
         Needs: ``files``: rows of ``internal_files``, where these tell what was read; None: they do
             not matter.
-        Gives: as ``replicas``, and lost (``lost_records``, and what was not read of ``files``;
-            null: the log has lost nothing).
+        Gives: as ``replicas``, and lost (``lost_records``, of a topic that is chosen by its name
+            ``contradicted_logs``, too, and what was not read of ``files``; null: the log has lost
+            nothing).
         """
-        replicas = self.replicas().transform(with_lost(self.lost_records()))
-        if files is None:
-            return replicas
-        unread = self.segments_as_built().transform(lost_by_files(files))
-        return replicas.transform(with_lost_of(unread))
+        replicas = self._chosen()
+        others = [contradicted_logs(self._tables, self._choice.topics)]
+        if files is not None:
+            others.append(self.segments_as_built().transform(lost_by_files(files)))
+        unread = [one for one in others if one is not None]
+        return replicas.transform(with_lost_of(*unread)) if unread else replicas
 
-    def lost_records(self) -> DataFrame:
-        """Return ``lost_records`` of the chosen logs, which are of coordinators' topics."""
-        return self.segments_as_built().transform(lost_records(self._read(LOGS)))
+    def _chosen(self) -> DataFrame:
+        """Return ``replicas`` with lost (``lost_records``)."""
+        lost = self.segments_as_built().transform(lost_records(self._read(LOGS)))
+        logs = self._described.transform(with_lost(lost))
+        return logs.transform(choose_replica(named_partitions(self._tables)))
 
     def lookup(self, version: Version, most_record_bytes: int | None) -> RecordLookup:
         """Return how brokers of a release read batches.
