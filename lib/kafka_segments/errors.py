@@ -114,6 +114,30 @@ class FileReplacedError(FileChangedError):
         )
 
 
+class OtherFileError(KafkaSegmentsError):
+    """A file that is no longer the one of which the tables tell: it lacks a batch that they know.
+
+    A log that only grew has all of them.
+    """
+
+    def __init__(
+        self, position: int, what: str, found: int, expected: int, *, is_most: bool = False
+    ) -> None:
+        super().__init__(position, what, found, expected)
+        self.position = position
+        self.what = what
+        self.found = found
+        self.expected = expected
+        self.is_most = is_most
+
+    def __str__(self) -> str:
+        most = "at most " if self.is_most else ""
+        return (
+            f"it is another file than the tables tell of: the batch at byte {self.position} has"
+            f" {self.what} {self.found}, {most}{self.expected} expected"
+        )
+
+
 class UnreadableObjectError(KafkaSegmentsError, OSError):
     """An object of tiered storage whose log cannot be read; the text says why."""
 

@@ -213,8 +213,9 @@ def test_a_coordinators_log_tells_what_lies_behind_all_that_was_not_read(
 def test_the_first_record_of_a_transaction_is_asked_of_its_segment(spark: SparkSession) -> None:
     columns = f"{KEYS}, base_offset long, first_offset long, first_position long"
     opened = [(*LOG, "t", 0, base, base + 7, 70) for base in (0, 10)]
-    files = f"{KEYS}, base_offset long, path string, valid_bytes long, other int"
-    segments = rows_of(spark, [(*LOG, "t", 0, 10, "/d/t-0/10.log", 900, 1)], files)
+    files = f"{KEYS}, base_offset long, path string, valid_bytes long"
+    files += ", first_batch_timestamp_ms long, max_timestamp_ms long, other int"
+    segments = rows_of(spark, [(*LOG, "t", 0, 10, "/d/t-0/10.log", 900, None, None, 1)], files)
 
     asked = rows_of(spark, opened, columns).transform(ask_for_first(segments))
 

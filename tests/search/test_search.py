@@ -417,10 +417,13 @@ def test_few_searches_are_made_once_whoever_makes_them(
     columns = (
         "cluster string, broker_id int, log_dir string, topic string, partition int,"
         " base_offset long, path string, start_position long, valid_bytes long,"
-        " least_timestamp_ms long, least_offset long"
+        " least_timestamp_ms long, least_offset long, start_offset long,"
+        " first_batch_timestamp_ms long, max_timestamp_ms long"
     )
     size = log.stat().st_size
-    asked = [("c", 1, "/d", "t", 0, 0, str(log), 0, size, n, 0) for n in range(count)]
+    asked = [
+        ("c", 1, "/d", "t", 0, 0, str(log), 0, size, n, 0, 0, 1_000, 1_000) for n in range(count)
+    ]
 
     with few_rows(spark):
         found = find_first_records(spark.createDataFrame(asked, columns))

@@ -30,7 +30,7 @@ from support.spark.rows_of import frame
 SEGMENT = (
     "base_offset long, next_offset long, log_start_offset long, path string, valid_bytes long,"
     " max_timestamp_ms long, offset_of_max_timestamp long, largest_timestamp_ms long,"
-    " magics array<int>, batch_count long"
+    " magics array<int>, batch_count long, first_batch_timestamp_ms long"
 )
 LEAST = -(2**63)
 

@@ -100,7 +100,8 @@ def test_the_data_source_tells_how_much_it_reads_and_in_how_many_tasks(disk: Pat
 
 def _rows(spark: SparkSession, disk: Path) -> DataFrame:
     """Give the segments of the log directory, with a log's key."""
-    columns = "path string, base_offset long, size_bytes long"
+    columns = "path string, base_offset long, size_bytes long, valid_bytes long,"
+    columns += " first_batch_timestamp_ms long"
     rows = [
         {
             "topic": log.parent.name,

@@ -7,10 +7,11 @@ import pyarrow as pa
 from kafka_segments.engine.rows.arrow_columns import HeaderColumns, segment_column
 from kafka_segments.engine.rows.read_options import ReadOptions
 from kafka_segments.engine.rows.record_rows import RecordRows
-from kafka_segments.errors import FileChangedError
+from kafka_segments.errors import FileChangedError, OtherFileError
 from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.files.segments.known_batch import refuse_other_file
 from kafka_segments.files.storage.files import first_line, open_segment, place
 
 
@@ -34,9 +35,18 @@ class SegmentRows:
         )
 
     def segment(
-        self, segment: ListedSegment, *, start: int = 0, end: int | None = None
+        self,
+        segment: ListedSegment,
+        *,
+        start: int = 0,
+        end: int | None = None,
+        first_timestamp_ms: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a segment: of all of it, or of its bytes from ``start`` to ``end``."""
+        """Yield the rows of a segment: of all of it, or of its bytes from ``start`` to ``end``.
+
+        ``first_timestamp_ms``: the greatest timestamp of its first batch, as tables know it. A file
+        with another one has no row but that which says so.
+        """
         log = place(segment.source).child(segment.relative_path, segment.name)
         try:
             with open_segment(log) as file:
@@ -47,11 +57,14 @@ class SegmentRows:
                     written_bytes=file.written_bytes,
                     start=start,
                 ):
+                    refuse_other_file(
+                        chunk.batches, 0, last_offset=None, max_timestamp_ms=first_timestamp_ms
+                    )
                     yield from self._chunk(chunk, segment)
                 file.check_unchanged()
         except FileNotFoundError:
             yield self._error(segment, "listed, but gone when it was to be read", 0)
-        except FileChangedError as error:
+        except (FileChangedError, OtherFileError) as error:
             yield self._error(segment, str(error), error.position)
         except OSError as error:
             yield self._error(segment, first_line(error), 0)

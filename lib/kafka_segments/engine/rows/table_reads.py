@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from kafka_segments.engine.frames.local_rows import arrow_schema
 from kafka_segments.engine.frames.map_segments import map_segments
@@ -13,6 +14,7 @@ from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 
 _OPENED_BY = ("path", "topic", "partition", "base_offset", "size_bytes")
+_FIRST = "first_batch_timestamp_ms"
 
 
 def read_segments(
@@ -24,7 +26,8 @@ def read_segments(
     ``map_segments``.
 
     Needs: rows of ``segments``.
-    Gives: the columns of ``kafka_segments_batches`` or ``kafka_segments_records`` asked for.
+    Gives: the columns of ``kafka_segments_batches`` or ``kafka_segments_records`` asked for; of a
+        file that is another one than the tables tell of only a row with ``error``.
     """
     options = parse_options(
         {"path": "/", "rows": rows, "columns": ",".join(columns), "check": check}
@@ -36,11 +39,16 @@ def read_segments(
 
         reader = SegmentRows(options, Bounds(), arrow_schema(row_type))
         for batch in batches:
-            for file in zip(*(batch.column(name).to_pylist() for name in _OPENED_BY), strict=True):
-                yield from reader.segment(_segment_file(*file))
+            names = (*_OPENED_BY, _FIRST)
+            for *file, first in zip(
+                *(batch.column(name).to_pylist() for name in names), strict=True
+            ):
+                yield from reader.segment(_segment_file(*file), first_timestamp_ms=first)
 
     def transform(segments: DataFrame) -> DataFrame:
-        asked = segments.select(*_OPENED_BY)
+        has_first = F.col("valid_bytes") > 0
+        first = F.when(has_first, F.col(_FIRST)).alias(_FIRST)
+        asked = segments.select(*_OPENED_BY, first)
         return map_segments(asked, on_task, row_type, size="size_bytes", tell=tell)
 
     return transform

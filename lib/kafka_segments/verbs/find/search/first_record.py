@@ -102,6 +102,26 @@ class FirstRecordFinder:
                 return None
             wanted = walk.found
 
+    @property
+    def found_batch(self) -> wire.Batches:
+        """The batch of the record that was found last, in a column."""
+        return self._header
+
+    def first_batch(self, read_into: ReadInto, *, position: int, end: int) -> wire.Batches:
+        """Return the batch at a byte, in a column; none where none can begin there.
+
+        What is read for it is kept for the search.
+
+        Raises:
+            FileChangedError: the file ends before the batch's header does.
+            OSError: whatever ``read_into`` raises.
+        """
+        walk = wire.new_walk(size_bytes=end, check_crc=False, needs_body=False)
+        walk.next_position = position
+        data = self._bytes_from(read_into, position, layout.HEADER_BYTES, end)
+        count = wire.walk_batches(data, len(data), position, self._header, 0, walk)
+        return self._header[:, :count]
+
     def _first_of(
         self, data: wire.Bytes, data_position: int, least_timestamp_ms: int, least_offset: int
     ) -> FoundRecord | None:

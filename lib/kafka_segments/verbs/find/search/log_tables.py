@@ -59,8 +59,9 @@ _COLUMNS = {
     SEGMENTS.name: (
         *SEGMENT_KEYS,
         *("path", "valid_bytes", "next_offset", "record_count", "batch_count"),
-        *("max_timestamp_ms", "offset_of_max_timestamp", "largest_timestamp_ms", "magics"),
-        *("leader_epochs", "truncated_bytes", "is_active", "damage", "vanished_at"),
+        *("first_batch_timestamp_ms", "max_timestamp_ms", "offset_of_max_timestamp"),
+        *("largest_timestamp_ms", "magics", "leader_epochs", "truncated_bytes", "is_active"),
+        *("damage", "vanished_at"),
     ),
     LOGS.name: (
         *LOG_KEYS,

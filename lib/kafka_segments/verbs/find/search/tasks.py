@@ -14,7 +14,13 @@ from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.errors import CorruptIndexError, FileChangedError, UnreadableBatchError
+from kafka_segments.errors import (
+    CorruptIndexError,
+    FileChangedError,
+    OtherFileError,
+    UnreadableBatchError,
+)
+from kafka_segments.files.segments.known_batch import refuse_later_batch, refuse_other_file
 from kafka_segments.files.storage.files import OpenSegment, first_line, open_segment, place
 from kafka_segments.files.storage.ranged_files import CountedRanges
 from kafka_segments.kafka.broker_rules.checked_lookup import CheckedLookup
@@ -36,6 +42,8 @@ class RecordSearch(NamedTuple):
     """What is looked for, of a row that has a path and both bounds.
 
     ``start_position`` null: the index files tell it. ``valid_bytes`` null: not readable.
+    ``start_offset``: the last offset of the batch there, ``max_timestamp_ms``: the greatest
+    timestamp of all batches of the segment; null: not known.
     """
 
     path: str
@@ -47,6 +55,9 @@ class RecordSearch(NamedTuple):
     cluster: str = ""
     broker_id: int = -1
     topic: str = ""
+    start_offset: int | None = None
+    first_batch_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
 
 
 class _SearchedSegment:
@@ -112,6 +123,8 @@ class LogReads:
             problem = "the segment is gone since the build: run `kafka-segments build` again"
         except FileChangedError as error:
             problem = f"{error}, the tables expect more: run `kafka-segments build` again"
+        except OtherFileError as error:
+            problem = f"not known: {error}: run `kafka-segments build` again"
         except DecompressionError as error:
             problem = f"a batch that may hold the record cannot be decoded: {error}"
         except UnreadableBatchError as error:
@@ -141,12 +154,29 @@ class LogReads:
         try:
             if start is None:
                 start = segment.start(**least)
-            return self._finder.find(
+            else:
+                self._refuse_other_file(segment.open, search, start)
+            found = self._finder.find(
                 segment.open.read_into, start=start, end=search.valid_bytes, **least
             )
+            greatest_ms = search.max_timestamp_ms
+            if found is not None and search.start_position is not None and greatest_ms is not None:
+                refuse_later_batch(self._finder.found_batch, max_timestamp_ms=greatest_ms)
+            return found
         finally:  # what was read of a file that has changed is no answer, nor is an error of it
             if self._bytes_read() > before:
                 segment.open.check_unchanged()
+
+    def _refuse_other_file(self, opened: OpenSegment, search: RecordSearch, start: int) -> None:
+        """Refuse a file that is no longer the one of which the tables tell, by its first batch."""
+        first_ms = None if start else search.first_batch_timestamp_ms
+        if (search.start_offset, first_ms) != (None, None):
+            found = self._finder.first_batch(
+                opened.read_into, position=start, end=search.valid_bytes or 0
+            )
+            refuse_other_file(
+                found, start, last_offset=search.start_offset, max_timestamp_ms=first_ms
+            )
 
     def _opened(self, search: RecordSearch) -> _SearchedSegment:
         if self._segment is None or self._segment.path != search.path:
@@ -166,7 +196,8 @@ def find_first_records(located: DataFrame, lookup: RecordLookup | None = None) -
     ``lookup``: how much of a batch is read; None: all of it.
 
     Needs: the key of a segment, path (null: nothing to search), start_position (null: the index
-        files where the segment lies tell it), valid_bytes (null: not readable),
+        files where the segment lies tell it), start_offset, first_batch_timestamp_ms,
+        max_timestamp_ms (see ``RecordSearch``), valid_bytes (null: not readable),
         least_timestamp_ms, least_offset (long); any other columns.
     Gives: all of these and found_offset, found_timestamp_ms, found_leader_epoch, found_position,
         found_batch_offset (its batch's first offset), all null where this segment has no such

@@ -18,6 +18,7 @@ _FILE = (
     "max_timestamp_ms",
     "offset_of_max_timestamp",
     "batch_count",
+    "first_batch_timestamp_ms",
 )
 
 
@@ -70,8 +71,8 @@ def choose_by_timestamp(segments: DataFrame) -> Transform:
     Needs: the key of a log, least_timestamp_ms (not negative), least_offset (the log start
         offset), any other columns; ``segments``: rows of ``segments`` with log_start_offset.
     Gives: a row for each segment chosen: these columns, base_offset, path, valid_bytes,
-        max_timestamp_ms, offset_of_max_timestamp, batch_count, role (kafka, true, both). Where
-        Kafka finds no segment, its row has nulls.
+        max_timestamp_ms, offset_of_max_timestamp, batch_count, first_batch_timestamp_ms,
+        role (kafka, true, both). Where Kafka finds no segment, its row has nulls.
     Source: UnifiedLog.fetchOffsetByTimestamp.
     """
     rising = _rising(segments)
@@ -199,7 +200,8 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
 
     Needs: the key of a segment, batch_count (null: a first look, which has no entries),
         least_timestamp_ms, least_offset; ``time_index`` and ``offset_index``: rows of these tables.
-    Gives: the same and start_position (long, bytes; null: no table tells it).
+    Gives: the same and start_position (long, bytes; null: no table tells it), start_offset (the
+        last offset of the batch there; null: not known).
     Source: LogSegment.findOffsetByTimestamp, LogSegment.recover.
     """
     is_indexed = F.col("_indexed") == F.col("least_timestamp_ms")
@@ -211,7 +213,10 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
         segments = chosen.select(*SEGMENT_KEYS).distinct()
         times = _time_entries(time_index, segments)
         offsets = offset_index.join(segments, list(SEGMENT_KEYS), how="left_semi").select(
-            *SEGMENT_KEYS, "offset", F.col("position").alias("_position")
+            *SEGMENT_KEYS,
+            "offset",
+            F.col("position").alias("_position"),
+            F.col("offset").alias("start_offset"),
         )
         at_time = last_at_or_below(
             times,
@@ -221,7 +226,11 @@ def locate(time_index: DataFrame, offset_index: DataFrame) -> Transform:
             given=("_indexed", "_offset", "_next_offset"),
         )
         at_offset = last_at_or_below(
-            offsets, keys=SEGMENT_KEYS, at="_from", entry_at="offset", given=("_position",)
+            offsets,
+            keys=SEGMENT_KEYS,
+            at="_from",
+            entry_at="offset",
+            given=("_position", "start_offset"),
         )
         return (
             chosen.transform(at_time)

@@ -111,9 +111,11 @@ def ask_for_first(segments: DataFrame) -> Transform:
     Needs: rows of ``open_transactions``; ``segments``: rows of ``segments``.
     Gives: the same, and what ``find_first_records`` needs.
     """
-    files = segments.select(*SEGMENT_KEYS, "path", "valid_bytes")
+    of_file = ("path", "valid_bytes", "first_batch_timestamp_ms", "max_timestamp_ms")
+    files = segments.select(*SEGMENT_KEYS, *of_file)
     asked = {
         "start_position": F.col("first_position"),
+        "start_offset": F.lit(None).cast("long"),
         "least_timestamp_ms": F.lit(LEAST).cast("long"),
         "least_offset": F.col("first_offset"),
     }
