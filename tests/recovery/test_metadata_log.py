@@ -8,10 +8,8 @@ import pytest
 
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import place
-from kafka_segments.verbs.change.recovery.forecast.metadata_log import (
-    MetadataLog,
-    read_metadata_log,
-)
+from kafka_segments.kafka.broker_rules.start_state import MetadataStart
+from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
 from support.logs.metadata_logs import config, log_bytes, snapshot_bytes, topic
 
 FIRST = [topic("a", 1), config("a", "cleanup.policy", "compact")]
@@ -33,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(folder: Path) -> MetadataLog:
+def read(folder: Path) -> MetadataStart:
     """Read the log."""
     return read_metadata_log(place(str(folder)), entries_of(str(folder), ""))
 
@@ -63,9 +61,9 @@ def test_a_snapshot_without_its_end_tells_nothing(folder: Path, kept: int) -> No
 
     found = read(folder)
 
-    assert found.facts is None
-    assert found.unknown is not None
-    assert found.unknown.startswith(f"{SNAPSHOT} is not whole: ")
+    assert found.state is None
+    assert found.why_no_state is not None
+    assert found.why_no_state.startswith(f"{SNAPSHOT} is not whole: ")
 
 
 def test_a_log_that_begins_later_needs_a_snapshot(folder: Path) -> None:
@@ -101,9 +99,9 @@ def test_the_state_behind_a_damaged_batch_is_not_known(folder: Path, base: int) 
 
     found = read(folder)
 
-    assert found.facts is None
-    assert found.unknown is not None
-    assert found.unknown.startswith(f"{segment(base)}: checksum is ")
+    assert found.state is None
+    assert found.why_no_state is not None
+    assert found.why_no_state.startswith(f"{segment(base)}: checksum is ")
 
 
 def test_what_followed_the_snapshot_in_a_log_that_begins_anew_is_not_known(folder: Path) -> None:
@@ -111,7 +109,7 @@ def test_what_followed_the_snapshot_in_a_log_that_begins_anew_is_not_known(folde
 
     found = read(folder)
 
-    assert (found.is_anew, found.facts) == (True, None)
+    assert (found.is_anew, found.state) == (True, None)
 
 
 def epochs(*entries: tuple[int, int]) -> str:
@@ -128,7 +126,7 @@ def test_a_checkpoint_behind_the_logs_end_tells_that_its_end_is_missing(folder: 
     found = read(folder)
 
     why = "the log ends at offset 4, its newest .checkpoint ends at 6: its last records are missing"
-    assert (found.is_anew, found.facts, found.unknown) == (True, None, why)
+    assert (found.is_anew, found.state, found.why_no_state) == (True, None, why)
 
 
 def test_a_log_whose_segments_are_all_missing_tells_nothing(folder: Path) -> None:
@@ -137,7 +135,7 @@ def test_a_log_whose_segments_are_all_missing_tells_nothing(folder: Path) -> Non
 
     found = read(folder)
 
-    assert (found.facts, found.unknown) == (None, "no segment of the log is there")
+    assert (found.state, found.why_no_state) == (None, "no segment of the log is there")
 
 
 def test_an_epoch_that_begins_behind_the_logs_end_tells_that_its_end_is_missing(
@@ -149,10 +147,10 @@ def test_an_epoch_that_begins_behind_the_logs_end_tells_that_its_end_is_missing(
 
     found = read(folder)
 
-    assert whole.facts is not None
-    assert found.facts is None
-    assert found.unknown is not None
-    assert found.unknown.startswith(
+    assert whole.state is not None
+    assert found.state is None
+    assert found.why_no_state is not None
+    assert found.why_no_state.startswith(
         "the log ends at offset 4, by its leader-epoch-checkpoint epoch 2 begins at 5: "
     )
 
@@ -174,10 +172,10 @@ def test_what_lies_in_place_of_a_file_is_not_known(
 
     found = read(folder)
 
-    assert found.facts is None
-    assert found.unknown is not None
-    assert found.unknown.startswith(f"{name}: ")
-    assert why in found.unknown
+    assert found.state is None
+    assert found.why_no_state is not None
+    assert found.why_no_state.startswith(f"{name}: ")
+    assert why in found.why_no_state
 
 
 def test_what_lies_in_place_of_an_old_file_does_not_matter(folder: Path) -> None:

@@ -162,3 +162,15 @@ def test_all_that_a_start_reads_over_together_is_no_finding(node: Path) -> None:
     start = _start(node)
 
     assert (start.starts, start.findings) == (True, ())
+
+
+@pytest.mark.parametrize("epochs", ["0\n2\n5 30\n0 100\n", "0\n2\n0 0\n9 99999\n"])
+def test_epochs_that_no_broker_left_tell_nothing_of_the_metadata_log(
+    node: Path, epochs: str
+) -> None:
+    _spoil(node, Cell(EPOCHS, _put(epochs), STARTS))
+
+    start = _start(node)
+
+    assert start.starts is True
+    assert not [found for found in start.findings if found.folder == "__cluster_metadata-0"]

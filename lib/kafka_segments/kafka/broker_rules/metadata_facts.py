@@ -1,9 +1,12 @@
 """What the metadata log tells a starting broker: its topics, where their replicas lie, settings."""
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from kafka_segments.kafka.index.log.leader_epochs import are_rising
+from kafka_segments.kafka.wire.checkpoints import EpochStart
 
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint", re.ASCII)
 _NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
@@ -77,12 +80,29 @@ class MetadataFacts:
 
 
 class ServedLog(NamedTuple):
-    """The log of a partition in a log directory; ``last_epoch``: its greatest leader epoch."""
+    """The log of a partition in a log directory.
+
+    ``epochs``: its ``leader-epoch-checkpoint``. ``read_end`` returns its end offset; None: not
+    known.
+    """
 
     folder: str
     topic_id: str
     partition: int
-    last_epoch: int
+    epochs: Sequence[EpochStart]
+    read_end: Callable[[], int | None]
+
+    def is_later_than(self, epoch: int) -> bool:
+        """Tell whether the log was in a later leader epoch.
+
+        Entries that do not rise, or that begin behind the log's end, no broker left: they tell
+        nothing.
+        """
+        later = [entry for entry in self.epochs if entry.epoch > epoch]
+        if not later or not are_rising(self.epochs):
+            return False
+        end = self.read_end()
+        return end is None or later[0].start_offset <= end
 
 
 def contradicted_by(facts: MetadataFacts, logs: Iterable[ServedLog]) -> str | None:
@@ -95,12 +115,20 @@ def contradicted_by(facts: MetadataFacts, logs: Iterable[ServedLog]) -> str | No
     """
     for log in logs:
         known = facts.leader_epochs.get((log.topic_id, log.partition))
-        if known is not None and log.last_epoch > known:
+        if known is not None and log.is_later_than(known):
             return (
-                f"{log.folder} has leader epoch {log.last_epoch}, and the metadata log gives the"
-                f" partition {known}: its last records are missing"
+                f"{log.folder} has leader epoch {log.epochs[-1].epoch}, and the metadata log gives"
+                f" the partition {known}: its last records are missing"
             )
     return None
+
+
+def voter_ids(voters: Any) -> tuple[int, ...] | None:
+    """Return the ids in a list of voters as Kafka's JSON has it; None: it has none."""
+    if not isinstance(voters, list):
+        return None
+    ids = [voter.get("voterId") for voter in voters if isinstance(voter, dict)]
+    return tuple(one for one in ids if isinstance(one, int)) or None
 
 
 def checkpoint_id(name: str) -> CheckpointId | None:

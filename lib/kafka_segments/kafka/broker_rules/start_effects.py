@@ -18,8 +18,9 @@ class Effect(StrEnum):
     renamed -stray, and nobody serves it. ``EMPTY`` an empty log is made in its place. ``DELETED``
     files go. ``CUT`` bytes at an end go. ``UNSEEN`` records stay on the disk and are not served.
     ``BACK`` deleted records are served again. ``UNCLEANED`` nothing is compacted any more.
-    ``FORGOTTEN`` aborted or open transactions are not told to consumers. ``NOT_KNOWN`` it could not
-    be read, or what follows is not known.
+    ``FORGOTTEN`` aborted or open transactions are not told to consumers, or the cluster's last
+    changes are not known to the broker. ``NOT_KNOWN`` it could not be read, or what follows is not
+    known.
     """
 
     ENDS = "the broker ends"

@@ -46,8 +46,9 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
     if metadata.is_anew and metadata.newest is not None:
         name = _checkpoint_name(metadata.newest)
         found = (
-            f"the log ends at {metadata.end}, its newest .checkpoint at {metadata.newest.offset}:"
-            f" the log is deleted and begins at {metadata.newest.offset}; later topics are unknown"
+            f"the log ends at {metadata.end.offset}, its newest .checkpoint at"
+            f" {metadata.newest.offset}: the log is deleted and begins at {metadata.newest.offset};"
+            " later topics are unknown"
         )
         yield StartFinding(
             "metadata-anew",
@@ -56,7 +57,7 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
             METADATA_FOLDER,
             name,
             found,
-            files=(f"{0:020d}.log", *metadata.files),
+            files=(f"{0:020d}.log", *metadata.gone_checkpoints),
             offsets=None,
             records=None,
             size_bytes=None,
@@ -64,6 +65,8 @@ def decide_metadata(node: Node) -> Iterator[StartFinding]:
     is_told = has_no_state or metadata.bad_checkpoint is not None or metadata.is_anew
     if metadata.facts is None and metadata.unknown is not None and not is_told:
         yield _of_metadata("metadata-state", own, "", metadata.unknown, "", Effect.NOT_KNOWN)
+    if metadata.facts is not None and metadata.lacks is not None and not metadata.is_anew:
+        yield _of_metadata("metadata-older", own, "", metadata.lacks, "", Effect.FORGOTTEN)
 
 
 def _metadata_files(own: StartDir) -> Iterator[StartFinding]:

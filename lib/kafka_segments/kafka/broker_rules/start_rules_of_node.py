@@ -117,6 +117,15 @@ NODE_RULES: dict[str, StartRule] = {
         "put missing or damaged files back from another controller; run this as the broker's user,"
         " with a kafka-segments that knows the broker's release",
     ),
+    "metadata-older": StartRule(
+        "__cluster_metadata-0",
+        "its last records are missing or damaged, and this node is the only voter",
+        Effect.FORGOTTEN,
+        "",
+        "KafkaRaftLog, MetadataLoader",
+        "put missing or damaged files back from a backup: topics, settings and leader epochs that"
+        " came later are lost",
+    ),
     "metadata-id": StartRule(
         names.PARTITION_METADATA,
         "of the metadata log, with another id",

@@ -16,19 +16,46 @@ from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 class MetadataStart(NamedTuple):
     """What a start makes of the metadata log.
 
-    ``facts`` None: not known, ``unknown`` says why. ``is_anew``: the log is deleted and begins at
-    checkpoint ``newest``. ``bad_checkpoint``: why that cannot be read. ``start``: the log's first
-    offset. ``files``: those of the log that go if it begins anew.
+    Attributes:
+        facts: The state that it loads; None: not known, ``unknown`` says why.
+        lacks: What shows that the cluster wrote more than the start loads; None: nothing does.
+        newest: The newest checkpoint.
+        is_anew: The log is deleted, and begins at that checkpoint.
+        start: The log's first offset.
+        end: Its end, and the epoch of its last batch.
+        bad_checkpoint: Why the newest checkpoint cannot be read.
+        checkpoints: The names of all.
+        voters: The ids of the nodes that vote, by its records; None: they name none.
     """
 
     facts: MetadataFacts | None = None
     unknown: str | None = None
+    lacks: str | None = None
     newest: CheckpointId | None = None
     is_anew: bool = False
-    bad_checkpoint: str | None = None
     start: int = 0
-    end: int = 0
-    files: tuple[str, ...] = ()
+    end: CheckpointId = CheckpointId(0, 0)
+    bad_checkpoint: str | None = None
+    checkpoints: tuple[str, ...] = ()
+    voters: tuple[int, ...] | None = None
+
+    @property
+    def state(self) -> MetadataFacts | None:
+        """The cluster's state; None: not known, ``why_no_state`` says why."""
+        return None if self.lacks else self.facts
+
+    @property
+    def why_no_state(self) -> str | None:
+        """Why the cluster's state is not known; None: it is, or there is no metadata log."""
+        return self.unknown or self.lacks
+
+    @property
+    def gone_checkpoints(self) -> tuple[str, ...]:
+        """The checkpoints that go as the log begins anew."""
+        if not self.is_anew or self.newest is None:
+            return ()
+        kept = f"{self.newest.offset:020d}"
+        return tuple(name for name in self.checkpoints if not name.startswith(kept))
 
 
 NO_METADATA = MetadataStart()

@@ -9,6 +9,7 @@ TYPE_SCHEMA = LAYOUTS["ControlRecordTypeSchema"]
 END_TXN_MARKER = LAYOUTS["EndTxnMarker"]
 SNAPSHOT_HEADER = LAYOUTS["SnapshotHeaderRecord"]
 SNAPSHOT_FOOTER = LAYOUTS["SnapshotFooterRecord"]
+VOTERS = LAYOUTS["VotersRecord"]
 ABORT, COMMIT = 0, 1
 RECORDS = {
     ABORT: END_TXN_MARKER,
@@ -17,5 +18,5 @@ RECORDS = {
     3: SNAPSHOT_HEADER,
     4: SNAPSHOT_FOOTER,
     5: LAYOUTS["KRaftVersionRecord"],
-    6: LAYOUTS["VotersRecord"],
+    6: VOTERS,
 }

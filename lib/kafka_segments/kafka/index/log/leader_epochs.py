@@ -4,8 +4,14 @@ Source: LeaderEpochFileCache, LogSegment.recover (2.7 and later).
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from kafka_segments.kafka.wire.checkpoints import EpochStart
+
+
+def are_rising(epochs: Sequence[EpochStart]) -> bool:
+    """Tell whether each entry has a later epoch and offset than the one before: a broker's have."""
+    return all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(epochs))
 
 
 def fold_epochs(known: Sequence[EpochStart], found: Iterable[EpochStart]) -> list[EpochStart]:

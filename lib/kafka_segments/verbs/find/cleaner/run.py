@@ -160,21 +160,22 @@ def _node(
     known = next((one for one in identities if isinstance(one, Identity)), None)
     metadata = read_metadata(dirs)
     node_id = None if known is None else known.node_id
-    levels = _levels(options, metadata.facts, node_id)
+    levels = _levels(options, metadata.state, node_id)
     node = node_config(levels)
     stopped = None if node.is_enabled else "log.cleaner.enable is false"
     stopped = stopped or _stopped_by_checkpoints(dirs)
     rolls_before = rolls_before_ms(options.what_if, now_ms=options.now_ms)
-    facts, unsure = _facts(dirs, folders, levels, metadata.facts, rolls_before)
+    facts, unsure = _facts(dirs, folders, levels, metadata.state, rolls_before)
     if options.check != Check.HEADERS:
         facts = _with_passes(facts, node, options, work)
     not_known = list(unread)
-    if metadata.facts is None:
+    if metadata.state is None:
         why = (
-            metadata.unknown or "no metadata log, __cluster_metadata-0, is among the folders given"
+            metadata.why_no_state
+            or "no metadata log, __cluster_metadata-0, is among the folders given"
         )
         not_known.append(f"topics' settings are not known: {why}; those of server.properties hold")
-    elif node_id is None and any(metadata.facts.broker_configs):
+    elif node_id is None and any(metadata.state.broker_configs):
         meta = "; ".join(f"{one.uri}/{META_PROPERTIES}" for one in dirs)
         not_known.append(f"which settings of one broker alone hold: no node id is in {meta}")
     if unsure:

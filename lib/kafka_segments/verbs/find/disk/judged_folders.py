@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import (
@@ -25,7 +26,6 @@ from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, Partiti
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
 from kafka_segments.verbs.change.recovery.forecast.start_reader import (
     read_text,
-    served_log,
 )
 from kafka_segments.verbs.find.disk.decide.verdicts import (
     ClusterFacts,
@@ -191,8 +191,9 @@ class _Reader:
                 continue
             topic_id, _ = self._topic_id(folder)
             if topic_id is not None:
-                epochs = self._epochs(folder)
-                yield served_log(folder.name, partition.partition, topic_id, epochs)
+                epochs = self._epochs(folder).value or ()
+                end = partial(self._end, folder)
+                yield ServedLog(folder.name, topic_id, partition.partition, epochs, end)
 
     def knows_replicas(self, folder: FoundFolder) -> bool:
         """Tell whether it is known which replicas the node of a folder's log directory has."""
@@ -250,9 +251,12 @@ class _Reader:
         """Return a log's offsets, by its first segment's name and the end of its last one."""
         if folder.first_base is None:
             return Reach(0, 0)
+        return Reach(folder.first_base, self._end(folder))
+
+    def _end(self, folder: FoundFolder) -> int | None:
         known = self._logs.get((folder.log_dir, folder.name))
         end = None if known is None or known.swaps else known.ends.get(folder.last_base)
-        return Reach(folder.first_base, _read_end(folder) if end is None else end.next_offset)
+        return _read_end(folder) if end is None else end.next_offset
 
 
 def read_dir_facts(log_dir: str) -> DirFacts:
@@ -298,13 +302,13 @@ def _read_metadata(log_dir: str) -> ClusterFacts | None:
         found = read_metadata_log(place(log_dir).child(_METADATA_FOLDER), entries)
     except _ERRORS as error:
         return _told_by(MetadataStart(unknown=first_line(error)))
-    return _told_by(MetadataStart(found.facts, found.unknown, end=found.end.offset))
+    return _told_by(found)
 
 
 def _told_by(found: MetadataStart) -> ClusterFacts:
-    if found.facts is None:
-        return ClusterFacts(None, found.end, f"{_METADATA_FOLDER}: {found.unknown}")
-    return ClusterFacts(found.facts, found.end)
+    if found.state is None:
+        return ClusterFacts(None, found.end.offset, f"{_METADATA_FOLDER}: {found.why_no_state}")
+    return ClusterFacts(found.state, found.end.offset)
 
 
 def _read_text(folder: FoundFolder, name: str, parse: Callable[[str], Any]) -> Parsed:

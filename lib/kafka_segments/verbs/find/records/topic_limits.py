@@ -43,12 +43,12 @@ def read_limits(segments: Iterable[ListedSegment]) -> TopicLimits:
         found = read_metadata_log(place(folder), entries)
     except _ERRORS as error:
         return _not_told(folder, first_line(error))
-    if found.facts is None:
-        return _not_told(folder, found.unknown or "it cannot be understood")
-    of_all = found.facts.broker_configs.get("", {}).get("message.max.bytes", "")
+    if found.state is None:
+        return _not_told(folder, found.why_no_state or "it cannot be understood")
+    of_all = found.state.broker_configs.get("", {}).get("message.max.bytes", "")
     of_topic = {
         topic: int(configs["max.message.bytes"])
-        for topic, configs in found.facts.configs.items()
+        for topic, configs in found.state.configs.items()
         if configs.get("max.message.bytes", "").isdecimal()
     }
     own = int(of_all) if of_all.isdecimal() else MAX_MESSAGE_BYTES

@@ -14,7 +14,9 @@ from kafka_segments.kafka.broker_rules.metadata_facts import (
     begins_anew,
     checkpoint_id,
 )
-from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER
+from kafka_segments.kafka.broker_rules.start_state import MetadataStart
+from kafka_segments.kafka.index.log.leader_epochs import are_rising
+from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER, VOTERS
 from kafka_segments.kafka.messages.json_form import json_form
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire import batches as wire
@@ -51,41 +53,24 @@ class KraftRecord(NamedTuple):
 class KraftFile(NamedTuple):
     """The records of a file; where they end.
 
-    ``problem``: why they end before the file does, or why a batch cannot be decoded; None: they do
-    not. ``is_torn``: all that is wrong is a last batch that is not whole.
+    ``damage``: why they end before the file does; None: they do not. ``is_torn``: all that is wrong
+    there is a last batch that is not whole. ``undecoded``: why a batch before cannot be decoded.
     """
 
     records: list[KraftRecord]
     next_offset: int
     epoch: int
-    problem: str | None = None
+    damage: str | None = None
     is_torn: bool = False
+    undecoded: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why a broker throws at the file; None: it does not."""
+        return self.undecoded or (None if self.is_torn else self.damage)
 
 
-class MetadataLog(NamedTuple):
-    """What a start makes of a metadata log.
-
-    Attributes:
-        facts: The state; None: not known, ``unknown`` says why.
-        newest: The newest checkpoint.
-        is_anew: The log is deleted, and begins at that checkpoint.
-        start: The log's first offset.
-        end: Its end, and the epoch of its last batch.
-        bad_checkpoint: Why the newest checkpoint cannot be read.
-        checkpoints: The names of all.
-    """
-
-    facts: MetadataFacts | None
-    unknown: str | None = None
-    newest: CheckpointId | None = None
-    is_anew: bool = False
-    start: int = 0
-    end: CheckpointId = CheckpointId(0, 0)
-    bad_checkpoint: str | None = None
-    checkpoints: tuple[str, ...] = ()
-
-
-def read_metadata_log(folder: Place, entries: Iterable[FileEntry]) -> MetadataLog:
+def read_metadata_log(folder: Place, entries: Iterable[FileEntry]) -> MetadataStart:
     """Read a metadata log from its folder; ``entries``: what lies in it.
 
     Raises:
@@ -99,35 +84,51 @@ def read_metadata_log(folder: Place, entries: Iterable[FileEntry]) -> MetadataLo
     start = bases[0] if bases else 0
     kept = [one for one in ids if one.offset >= start]
     newest = max(kept, default=None)
-    log, end, damage = _log_of(folder, bases)
-    is_anew = begins_anew(newest, end=end)
-    read = MetadataLog(
-        None,
+    log = _log_of(folder, bases)
+    is_anew = begins_anew(newest, end=log.end)
+    read = MetadataStart(
         newest=newest,
         is_anew=is_anew,
         start=start,
-        end=end,
+        end=log.end,
         checkpoints=tuple(sorted(ids.values())),
     )
-    image, unknown = _Image(), None
+    image, unknown, lacks = _Image(), log.undecoded, log.damage
+    checkpoint = KraftFile([], 0, 0)
     if newest is not None:
         checkpoint = read_kraft_file(folder.child(ids[newest]))
-        if checkpoint.problem is not None and not checkpoint.is_torn:
+        if checkpoint.problem is not None:
             problem = checkpoint.problem
             return read._replace(unknown=problem, bad_checkpoint=problem, is_anew=False)
-        unknown = _lacks_end(ids[newest], checkpoint)
+        lacks = _lacks_end(ids[newest], checkpoint) or lacks
         image.replay(checkpoint.records, has_times=False)
     elif start > 0:
         unknown = f"the log begins at offset {start}, and no .checkpoint has what was before"
     floor = start if newest is None else newest.offset
+    behind = [] if is_anew else [record for record in log.records if record.offset >= floor]
     if not is_anew:
-        behind = [record for record in log if record.offset >= floor]
         image.replay(behind)
         unknown = unknown or _gap(behind, floor)
-    unknown = unknown or damage or _in_place_of_a_file(entries, floor)
-    unknown = unknown or _missing_end(folder, names, newest, end) or image.unknown
-    facts = None if unknown else image.facts(has_begin=newest is None)
-    return read._replace(facts=facts, unknown=unknown)
+    unknown = unknown or _in_place_of_a_file(entries, floor) or image.unknown
+    lacks = lacks or _missing_end(folder, names, newest, log.end)
+    has_begin = newest is None and not lacks
+    return read._replace(
+        facts=None if unknown else image.facts(has_begin=has_begin),
+        unknown=unknown,
+        lacks=lacks,
+        voters=_voters([*checkpoint.records, *behind]),
+    )
+
+
+def _voters(records: Iterable[KraftRecord]) -> tuple[int, ...] | None:
+    """Return the voters that records name last; None: they name none, quorum-state has them."""
+    voters = None
+    for record in records:
+        if record.is_control:
+            found = decode_internal(METADATA_TOPIC, record.key, record.value, is_control=True)
+            if found.kind == VOTERS.name and found.value is not None:
+                voters = tuple(int(voter["voterId"]) for voter in found.value["voters"])
+    return voters
 
 
 def _base_of(name: str) -> int | None:
@@ -166,7 +167,7 @@ def _missing_end(
         epochs = parse_leader_epochs(text)
     except (OSError, SourceError, UnicodeDecodeError, CorruptTextError):
         return None
-    last = max(epochs, key=lambda entry: entry.start_offset, default=None)
+    last = epochs[-1] if epochs and are_rising(epochs) else None
     if last is None or last.start_offset <= end.offset:
         return None
     return _cut(end, f"by its {LEADER_EPOCHS} epoch {last.epoch} begins at {last.start_offset}")
@@ -186,7 +187,7 @@ def _lacks_end(name: str, checkpoint: KraftFile) -> str | None:
         found = decode_internal(METADATA_TOPIC, last.key, last.value, is_control=True)
         if found.kind == SNAPSHOT_FOOTER.name:
             return None
-    return f"{name} is not whole: {checkpoint.problem or 'its last record is no footer'}"
+    return f"{name} is not whole: {checkpoint.damage or 'its last record is no footer'}"
 
 
 def _gap(records: list[KraftRecord], first: int) -> str | None:
@@ -199,24 +200,35 @@ def _gap(records: list[KraftRecord], first: int) -> str | None:
     return None
 
 
-def _log_of(folder: Place, bases: list[int]) -> tuple[list[KraftRecord], CheckpointId, str | None]:
-    """Return a log's records, its end, and why it had more; None: it had not.
+class _Log(NamedTuple):
+    """The records of a log, its end, what is damaged and what cannot be decoded in it."""
+
+    records: list[KraftRecord]
+    end: CheckpointId
+    damage: str | None
+    undecoded: str | None
+
+
+def _log_of(folder: Place, bases: list[int]) -> _Log:
+    """Read a log as far as a start does.
 
     Recovery, which each start makes, cuts a bad end. A last batch that is not whole was being
     written. What follows other damage was there, and a quorum may still have it.
     """
     records: list[KraftRecord] = []
-    end, epoch = bases[0] if bases else 0, 0
+    end, epoch, damage, undecoded = bases[0] if bases else 0, 0, None, None
     for base in bases:
         name = f"{base:020d}{LOG_SUFFIX}"
         found = read_kraft_file(folder.child(name))
         records += found.records
         end, epoch = max(found.next_offset, base), max(epoch, found.epoch)
-        if found.problem is not None:
+        if found.undecoded is not None:
+            undecoded = undecoded or f"{name}: {found.undecoded}"
+        if found.damage is not None:
             is_being_written = found.is_torn and base == bases[-1]
-            damage = None if is_being_written else f"{name}: {found.problem}"
-            return records, CheckpointId(end, epoch), damage
-    return records, CheckpointId(end, epoch), None
+            damage = None if is_being_written else f"{name}: {found.damage}"
+            break
+    return _Log(records, CheckpointId(end, epoch), damage, undecoded)
 
 
 class _Image:
@@ -298,7 +310,7 @@ def read_kraft_file(file: Place, *, check_crc: bool = True) -> KraftFile:
     )
     filler = record_filler((True, True, False), max_batch_bytes=_MOST_BATCH_BYTES)
     records: list[KraftRecord] = []
-    next_offset, epoch, problem, is_torn = 0, 0, None, False
+    next_offset, epoch, damage, is_torn, undecoded = 0, 0, None, False, None
     with open_segment(file) as opened:
         chunks = reader.read(
             opened.read_into, size_bytes=opened.size_bytes, written_bytes=opened.written_bytes
@@ -308,11 +320,11 @@ def read_kraft_file(file: Place, *, check_crc: bool = True) -> KraftFile:
                 next_offset = int(chunk.batches[wire.BATCH_LAST_OFFSET, -1]) + 1
                 epoch = int(chunk.batches[wire.BATCH_LEADER_EPOCH, -1])
             records += _records(filler, chunk)
-            problem = problem or next(iter(filler.errors.values()), None)
+            undecoded = undecoded or next(iter(filler.errors.values()), None)
             if chunk.end_reason is not None:
-                problem = problem or f"{chunk.end_reason} (at byte {chunk.end_position})"
+                damage = f"{chunk.end_reason} (at byte {chunk.end_position})"
                 is_torn = _is_torn(opened.read_into, chunk.end_position, opened.size_bytes)
-    return KraftFile(records, next_offset, epoch, problem, is_torn)
+    return KraftFile(records, next_offset, epoch, damage, is_torn, undecoded)
 
 
 def _records(filler: RecordFiller, chunk: Chunk) -> Iterator[KraftRecord]:

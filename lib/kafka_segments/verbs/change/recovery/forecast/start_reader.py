@@ -9,7 +9,11 @@ from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.segments.segment_ends import first_leader_epoch, read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.metadata_facts import ServedLog, contradicted_by
+from kafka_segments.kafka.broker_rules.metadata_facts import (
+    ServedLog,
+    contradicted_by,
+    voter_ids,
+)
 from kafka_segments.kafka.broker_rules.start_facts import (
     Bad,
     FoundDamage,
@@ -18,7 +22,7 @@ from kafka_segments.kafka.broker_rules.start_facts import (
     StartDir,
     StartLog,
 )
-from kafka_segments.kafka.broker_rules.start_files import check_quorum_state
+from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta, check_quorum_state
 from kafka_segments.kafka.broker_rules.start_log_facts import odd_names
 from kafka_segments.kafka.broker_rules.start_metadata import METADATA_FOLDER
 from kafka_segments.kafka.broker_rules.start_state import MetadataStart
@@ -149,7 +153,7 @@ def _bootstrap(folder: Place, there: Mapping[str, FileEntry]) -> Parsed:
 
 
 def _bad_bootstrap(found: KraftFile, size_bytes: int) -> Bad | None:
-    if found.problem is not None and not found.is_torn:
+    if found.problem is not None:
         return Bad("CorruptRecordException", found.problem)
     names = []
     for record in found.records:
@@ -178,33 +182,33 @@ def read_metadata(dirs: Sequence[StartDir]) -> MetadataStart:
         found = read_metadata_log(place(own.uri).child(METADATA_FOLDER), entries)
     except _READ_ERRORS as error:
         return MetadataStart(unknown=first_line(error))
-    gone = [name for name in found.checkpoints if found.is_anew]
-    newest, facts = found.newest, found.facts
-    older = None if facts is None else contradicted_by(facts, _served(dirs))
-    return MetadataStart(
-        None if older else facts,
-        found.unknown or older,
-        newest,
-        found.is_anew,
-        found.bad_checkpoint,
-        found.start,
-        found.end.offset,
-        tuple(
-            name for name in gone if newest is None or not name.startswith(f"{newest.offset:020d}")
-        ),
-    )
+    facts = found.facts
+    lacks = found.lacks or (None if facts is None else contradicted_by(facts, _served(dirs)))
+    if lacks and not _is_only_voter(own, found):  # others have what is missing here
+        return found._replace(facts=None, unknown=found.unknown or lacks)
+    return found._replace(lacks=lacks)
+
+
+def _is_only_voter(own: StartDir, metadata: MetadataStart) -> bool:
+    """Tell whether nobody has records of the metadata log that a node's own has not.
+
+    Source: QuorumStateData: later versions leave the voters to records.
+    """
+    identity = check_meta(own.meta.value or {})
+    state = own.quorum_state.value or {}
+    voters = metadata.voters or voter_ids(state.get("currentVoters"))
+    return isinstance(identity, Identity) and voters == (identity.node_id,)
 
 
 def _served(dirs: Iterable[StartDir]) -> Iterator[ServedLog]:
     for log in (log for one in dirs for log in one.logs):
         if log.state == FolderState.LIVE and log.topic_id.value is not None:
-            yield served_log(log.folder, log.partition, log.topic_id.value, log.epochs)
+            epochs, topic_id = log.epochs.value or (), log.topic_id.value
+            yield ServedLog(log.folder, topic_id, log.partition, epochs, partial(_end_of, log))
 
 
-def served_log(folder: str, partition: int, topic_id: str, epochs: Parsed) -> ServedLog:
-    """Return a log with its greatest leader epoch; ``epochs``: ``leader-epoch-checkpoint``."""
-    last = max((entry.epoch for entry in epochs.value or ()), default=-1)
-    return ServedLog(folder, topic_id, partition, last)
+def _end_of(log: StartLog) -> int | None:
+    return log.end_offset
 
 
 def offsets_of(own: StartDir) -> dict[tuple[str, int], dict[str, int]]:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
+from kafka_segments.kafka.broker_rules.metadata_facts import voter_ids
 from kafka_segments.verbs.find.internals.metadata.decide.agreement import (
     COPIES,
     Agreement,
@@ -19,7 +20,6 @@ from kafka_segments.verbs.find.internals.metadata.decide.agreement import (
 from kafka_segments.verbs.find.internals.metadata.quorum import (
     QuorumFiles,
     read_quorum_files,
-    voter_ids,
 )
 
 _NAMES_VOTERS = ("VotersRecord", "LeaderChangeMessage")

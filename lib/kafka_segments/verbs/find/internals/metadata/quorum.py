@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptTextError, SourceError
 from kafka_segments.files.storage.files import list_folder, place, read_whole
+from kafka_segments.kafka.broker_rules.metadata_facts import voter_ids
 from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
 from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, QUORUM_STATE
 
@@ -74,14 +75,6 @@ def parse_quorum_state(text: str | None) -> tuple[int | None, tuple[int, ...] | 
         return None, None
     epoch, voters = state.get("leaderEpoch"), state.get("currentVoters")
     return epoch if isinstance(epoch, int) else None, voter_ids(voters)
-
-
-def voter_ids(voters: Any) -> tuple[int, ...] | None:
-    """Return the ids in a list of voters as Kafka's JSON has it; None: it has none."""
-    if not isinstance(voters, list):
-        return None
-    ids = [voter.get("voterId") for voter in voters if isinstance(voter, dict)]
-    return tuple(one for one in ids if isinstance(one, int)) or None
 
 
 def _last_epoch(text: str | None) -> EpochStart | None:
