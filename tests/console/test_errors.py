@@ -13,6 +13,7 @@ EVERY_ERROR = [
     errors.OutageError("s3://logs", "AWS Error SLOW_DOWN"),
     errors.BrokenTableError("table /wh/segments is broken: its newest commit has 0 bytes"),
     errors.SourceError("/data", "no such folder"),
+    errors.OtherFileError(61, "last offset", 7, 3),
     errors.NoFolderError("/data", "no such folder"),
     errors.VanishedError("/data", 9, 10, "segments", 50),
     errors.FileChangedError(100, 200),
@@ -64,6 +65,11 @@ def test_an_unlistable_source_is_wrong_usage():
     ("error", "message"),
     [
         (errors.SourceError("/data", "no such folder"), "cannot list /data: no such folder"),
+        (
+            errors.OtherFileError(61, "last offset", 7, 3),
+            "it is another file than the tables tell of: the batch at byte 61 has last offset 7,"
+            " 3 expected",
+        ),
         (errors.FileChangedError(100, 200), "the file ends at byte 100, it had 200 when opened"),
         (errors.CorruptTextError("meta.properties", "no version"), "meta.properties: no version"),
     ],
