@@ -128,3 +128,11 @@ def test_a_later_epoch_of_a_log_tells_that_records_are_missing(
     (found,) = start.findings
     assert found.effect == (Effect.FORGOTTEN if starts else Effect.NOT_KNOWN)
     assert "its last records are missing" in found.found
+
+
+def test_the_epoch_that_is_named_begins_in_the_log(node: Path) -> None:
+    (node / "early-0" / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n4 1\n9 99\n")
+
+    (found,) = start_of(node).findings
+
+    assert found.found.startswith("early-0 has leader epoch 4, ")

@@ -92,17 +92,18 @@ class ServedLog(NamedTuple):
     epochs: Sequence[EpochStart]
     read_end: Callable[[], int | None]
 
-    def is_later_than(self, epoch: int) -> bool:
-        """Tell whether the log was in a later leader epoch.
+    def later_epoch(self, epoch: int) -> int | None:
+        """Return the last leader epoch of the log that is later than one; None: none is.
 
         Entries that do not rise, or that begin behind the log's end, no broker left: they tell
         nothing.
         """
         later = [entry for entry in self.epochs if entry.epoch > epoch]
         if not later or not are_rising(self.epochs):
-            return False
+            return None
         end = self.read_end()
-        return end is None or later[0].start_offset <= end
+        there = (one.epoch for one in later if end is None or one.start_offset <= end)
+        return max(there, default=None)
 
 
 def contradicted_by(facts: MetadataFacts, logs: Iterable[ServedLog]) -> str | None:
@@ -115,10 +116,11 @@ def contradicted_by(facts: MetadataFacts, logs: Iterable[ServedLog]) -> str | No
     """
     for log in logs:
         known = facts.leader_epochs.get((log.topic_id, log.partition))
-        if known is not None and log.is_later_than(known):
+        later = None if known is None else log.later_epoch(known)
+        if later is not None:
             return (
-                f"{log.folder} has leader epoch {log.epochs[-1].epoch}, and the metadata log gives"
-                f" the partition {known}: its last records are missing"
+                f"{log.folder} has leader epoch {later}, and the metadata log gives the"
+                f" partition {known}: its last records are missing"
             )
     return None
 
