@@ -24,9 +24,7 @@ from kafka_segments.kafka.broker_rules.start_state import MetadataStart, NodeFac
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, PartitionFolder
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
-from kafka_segments.verbs.change.recovery.forecast.start_reader import (
-    read_text,
-)
+from kafka_segments.verbs.change.recovery.forecast.start_reader import read_text
 from kafka_segments.verbs.find.disk.decide.verdicts import (
     ClusterFacts,
     FolderFacts,

@@ -106,10 +106,9 @@ def read_metadata_log(folder: Place, entries: Iterable[FileEntry]) -> MetadataSt
         unknown = f"the log begins at offset {start}, and no .checkpoint has what was before"
     floor = start if newest is None else newest.offset
     behind = [] if is_anew else [record for record in log.records if record.offset >= floor]
-    if not is_anew:
-        image.replay(behind)
-        unknown = unknown or _gap(behind, floor)
-    unknown = unknown or _in_place_of_a_file(entries, floor) or image.unknown
+    image.replay(behind)
+    unknown = unknown or _gap(behind, floor) or _in_place_of_a_file(entries, floor)
+    unknown = unknown or image.unknown
     lacks = lacks or _missing_end(folder, names, newest, log.end)
     has_begin = newest is None and not lacks
     return read._replace(

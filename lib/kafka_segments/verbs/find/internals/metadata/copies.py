@@ -17,10 +17,7 @@ from kafka_segments.verbs.find.internals.metadata.decide.agreement import (
     find_agreement,
     is_of,
 )
-from kafka_segments.verbs.find.internals.metadata.quorum import (
-    QuorumFiles,
-    read_quorum_files,
-)
+from kafka_segments.verbs.find.internals.metadata.quorum import QuorumFiles, read_quorum_files
 
 _NAMES_VOTERS = ("VotersRecord", "LeaderChangeMessage")
 
