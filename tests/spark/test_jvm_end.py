@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,15 +127,22 @@ def test_a_session_that_cannot_be_stopped_leaves_what_the_command_ended_by(
 
 
 def test_a_full_disk_does_not_wait_for_the_jvm_to_end(fake: Any, tmp_path: Path) -> None:
-    begin = time.monotonic()
+    waited: list[float] = []
+    wait = fake.process.wait
 
+    def noted_wait(seconds: float) -> int:
+        waited.append(seconds)
+        return wait(0)
+
+    fake.process.wait = noted_wait
     with (
         pytest.raises(OSError, match="No space left"),
         sessions.spark_session("test", root=tmp_path),
     ):
         raise OSError("No space left on device")
 
-    assert time.monotonic() - begin < 5
+    fake.process.wait = wait
+    assert waited == [0]
 
 
 def test_a_submitted_command_tells_by_the_closed_port() -> None:
