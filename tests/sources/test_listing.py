@@ -316,6 +316,16 @@ def test_a_file_that_kafka_does_not_know_has_a_row_and_is_no_finding(tree):
     assert reasons(source, "t-0").keys() == {*found, "backup.tar"}
 
 
+def test_a_text_file_that_a_broker_is_writing_is_its_own(tree):
+    files = ("leader-epoch-checkpoint.tmp", "partition.metadata.tmp", "quorum-state.tmp")
+    of_dir = ("meta.properties", "meta.properties.tmp", "log-start-offset-checkpoint.tmp")
+    of_log = [f"t-0/{name}" for name in (segment(0), *files)]
+    source = tree({name: b"" for name in (*of_dir, *of_log)})
+
+    assert not reasons(source, "t-0")
+    assert not reasons(source, "")
+
+
 @pytest.mark.parametrize("suffix", PACKED)
 def test_a_copy_of_a_segment_is_a_finding_where_the_segment_is_not_there(tree, suffix):
     beside, alone = file_name(0, suffix), file_name(12, suffix)

@@ -10,7 +10,12 @@ from kafka_segments.files.folders.listing_rows import MOST_TEXT_BYTES, BrokerFil
 from kafka_segments.files.storage.files import Place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire.names import FolderState, is_beside_segments, parse_partition_folder
+from kafka_segments.kafka.wire.names import (
+    FolderState,
+    is_beside_segments,
+    is_unfinished_text,
+    parse_partition_folder,
+)
 
 _OFFSET_FILES = {
     "recovery_point": checkpoints.RECOVERY_POINT,
@@ -36,8 +41,8 @@ def is_log_dir(entries: list[FileEntry]) -> bool:
 
 def is_foreign(entry: FileEntry) -> bool:
     """Tell whether a broker keeps no file of this name in a log directory; it passes over those."""
-    is_kafkas = entry.name in checkpoints.OF_LOG_DIR or is_beside_segments(entry.name)
-    return not entry.is_folder and not is_kafkas
+    is_kafkas = entry.name in checkpoints.OF_LOG_DIR or is_unfinished_text(entry.name)
+    return not (entry.is_folder or is_kafkas or is_beside_segments(entry.name))
 
 
 def same_partitions(folders: list[FileEntry]) -> dict[str, str]:

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, OF_LOG_DIR, PARTITION_METADATA
+from kafka_segments.kafka.wire.checkpoints import (
+    CLEAN_SHUTDOWN,
+    LEADER_EPOCHS,
+    LOCK,
+    OF_LOG_DIR,
+    PARTITION_METADATA,
+)
 
 LOG_SUFFIX = ".log"
 IN_LOG_DIR = r"/[0-9]{20}\.log$"
@@ -21,12 +27,15 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
 """Of files to delete; of a compaction or split that was not finished; of one that was."""
+TMP_SUFFIX = ".tmp"
+"""Of a text file that is being written."""
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 QUORUM_STATE = "quorum-state"
 OF_LOG = frozenset((LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE))
 """The names of the files that a broker keeps of a log as a whole, in its folder."""
 INDEX_CACHE = "remote-log-index-cache"
 """The folder in a log directory in which tiered storage keeps index files that it fetched."""
+_RENAMED_TEXTS = (OF_LOG | OF_LOG_DIR) - {LOCK, CLEAN_SHUTDOWN}
 _SEGMENT = re.compile(r"([0-9]{20})\.log", re.ASCII)
 _OTHER_FORM = re.compile(r"([0-9]{20})\.log.*", re.ASCII | re.DOTALL | re.IGNORECASE)
 _BESIDE_SEGMENT = re.compile(
@@ -80,6 +89,15 @@ def parse_other_form(name: str) -> int | None:
 def is_beside_segments(name: str) -> bool:
     """Tell whether a broker gives this name to files that describe a segment, or a snapshot."""
     return _BESIDE_SEGMENT.fullmatch(name) is not None
+
+
+def is_unfinished_text(name: str) -> bool:
+    """Tell whether a broker writes a text file beside its logs under this name, then renames it.
+
+    Source: CheckpointFile, PartitionMetadataFile, PropertiesUtils, FileQuorumStateStore,
+    BootstrapDirectory.
+    """
+    return name.endswith(TMP_SUFFIX) and name.removesuffix(TMP_SUFFIX) in _RENAMED_TEXTS
 
 
 def is_of_segment(name: str) -> bool:

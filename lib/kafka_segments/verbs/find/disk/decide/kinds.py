@@ -25,6 +25,7 @@ from kafka_segments.kafka.wire.names import (
     PartitionFolder,
     is_beside_segments,
     is_of_partition,
+    is_unfinished_text,
     parse_partition_folder,
     parse_segment_name,
 )
@@ -53,6 +54,7 @@ class What(StrEnum):
     SNAPSHOTS = "producers' snapshots"
     METADATA_SNAPSHOTS = "snapshots of the metadata log"
     CHECKPOINTS = "checkpoints"
+    UNFINISHED = "checkpoints marked .tmp"
     DELETED = "files marked .deleted"
     CLEANED = "files marked .cleaned"
     SWAPS = "files marked .swap"
@@ -72,6 +74,7 @@ GOES = {
     What.SNAPSHOTS: "with their segments",
     What.METADATA_SNAPSHOTS: "as metadata.max.retention.bytes and .ms say",
     What.CHECKPOINTS: "never: the broker needs them",
+    What.UNFINISHED: "with the next write of the checkpoint",
     What.DELETED: "file.delete.delay.ms after they were renamed, else at the next start",
     What.CLEANED: "at the end of the compaction that writes them, else at the next start",
     What.SWAPS: "a start puts them in the place of segments",
@@ -168,7 +171,7 @@ def what_is(place: FolderPlace, name: str, size_bytes: int, *, active_base: int)
     if place.where == Where.INDEX_CACHE:
         return What.INDEX_CACHE
     if place.where == Where.LOG_DIR:
-        return What.CHECKPOINTS if name in OF_LOG_DIR else What.FOREIGN
+        return _text(name, OF_LOG_DIR)
     if place.partition is not None and place.partition.state in _MARKED_FOLDERS:
         return _MARKED_FOLDERS[place.partition.state]
     if place.where != Where.LOG:
@@ -179,7 +182,7 @@ def what_is(place: FolderPlace, name: str, size_bytes: int, *, active_base: int)
 def _of_log(name: str, size_bytes: int, active_base: int) -> What:
     base, suffix = name[:_DIGITS], name[_DIGITS:]
     if not (base.isascii() and base.isdecimal()):
-        return What.CHECKPOINTS if name in OF_LOG else What.FOREIGN
+        return _text(name, OF_LOG)
     for mark, what in _MARKED_FILES.items():
         if suffix.endswith(mark):
             return what
@@ -191,3 +194,10 @@ def _of_log(name: str, size_bytes: int, active_base: int) -> What:
     if suffix == SNAPSHOT_SUFFIX:
         return What.SNAPSHOTS
     return What.METADATA_SNAPSHOTS if is_beside_segments(name) else What.FOREIGN
+
+
+def _text(name: str, own: Collection[str]) -> What:
+    """Return what a file without an offset in its name is; ``own``: a broker's names there."""
+    if name in own:
+        return What.CHECKPOINTS
+    return What.UNFINISHED if is_unfinished_text(name) else What.FOREIGN
