@@ -117,6 +117,9 @@ def _plain_walk(folder: bytes, relative: str, refused: set[str]) -> Iterator[Row
     has_logs = not is_log and any(_partition(name) is not None for name in below)
     for name, found in status.items():
         kind = _kind(name, found, is_log, own, has_logs=has_logs)
+        is_alone = name.endswith(b".log.swap") and name.removesuffix(b".swap") not in status
+        if kind == "left_over" and is_alone and own not in (b"delete", b"stray"):
+            kind = "unrecognized"  # no segment holds its records
         if kind is None and stat.S_ISREG(found.st_mode) and (is_log or has_logs):
             kind = _kind_of_other(name, {*status} if is_log else set())
         if kind == "segment":

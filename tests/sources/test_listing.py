@@ -254,7 +254,7 @@ def test_a_partitions_folder_is_one_though_a_folder_lies_in_place_of_its_segment
 
 
 def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
-    names = ["7.log", "abc.log", "x.log.deleted", f"{segment(5)}.swap", f"{segment(6)}.cleaned"]
+    names = ["7.log", "abc.log", "x.log.deleted", f"{segment(0)}.swap", f"{segment(6)}.cleaned"]
     leftover = f".{segment(0)}.ab.kafka-segments-tmp"
     source = tree({f"t-0/{name}": b"" for name in [segment(0), leftover, *names]})
     left_over = "left over from compaction, a split or a deletion; a broker resolves it at start"
@@ -265,12 +265,45 @@ def test_names_that_only_look_like_segments_say_what_a_broker_would_do(tree):
         "7.log": "no segment name: a broker would open 00000000000000000007.log instead",
         "abc.log": "no segment name: 20 digits and .log expected; a broker would not start",
         "x.log.deleted": left_over,
-        f"{segment(5)}.swap": left_over,
+        f"{segment(0)}.swap": left_over,
         f"{segment(6)}.cleaned": left_over,
         leftover: "unfinished file of a kafka-segments run that was stopped; may be removed",
     }
     assert [row.base_offset for row in rows_of(kinds.SEGMENT, source, "t-0")] == [0]
     assert set(reasons(source, "t-0", kinds=(kinds.LEFT_OVER,)).values()) == {left_over}
+
+
+@pytest.mark.parametrize(
+    ("names", "unread"),
+    [
+        ([segment(0), f"{segment(0)}.swap"], {}),
+        ([f"{segment(0)}.swap", f"{segment(0)}.deleted", segment(9)], {0: "makes it"}),
+        ([f"{segment(0)}.swap", f"{segment(0)}.deleted"], {0: "makes it"}),
+        ([segment(0), f"{segment(0)}.swap", f"{segment(5)}.swap"], {}),  # a split: 0 holds both
+        ([segment(0), f"{segment(5)}.swap", f"{segment(0)}.deleted"], {5: "makes it"}),
+        ([segment(0), f"{segment(5)}.swap", segment(9)], {5: "makes it"}),
+        ([f"{segment(0)}.swap", f"{segment(0)}.cleaned"], {0: "deletes it"}),
+        ([segment(0), f"{file_name(5, '.index')}.swap", f"{segment(5)}.cleaned"], {}),
+        ([segment(0), "x.log.swap", f"{2**63:020d}.log.swap"], {}),
+    ],
+)
+def test_records_that_a_swap_file_alone_holds_are_a_finding(tree, names, unread):
+    source = tree({f"t-0/{name}": b"" for name in names})
+
+    found = reasons(source, "t-0", kinds=(kinds.UNRECOGNIZED,))
+
+    assert found.keys() == {f"{segment(base)}.swap" for base in unread}
+    for base, does in unread.items():
+        reason = found[f"{segment(base)}.swap"]
+        assert "was not read, and no segment holds its records" in reason
+        assert f"a broker's start {does}" in reason
+
+
+def test_a_swap_file_of_a_log_that_goes_is_left_over(tree):
+    name = f"t-0.{32 * 'a'}-delete"
+    source = tree({f"{name}/{segment(0)}.swap": b""})
+
+    assert not reasons(source, name, kinds=(kinds.UNRECOGNIZED,))
 
 
 def test_a_start_takes_finished_swaps_for_segments(tree):
@@ -320,7 +353,7 @@ def test_a_text_file_that_a_broker_is_writing_is_its_own(tree):
     files = ("leader-epoch-checkpoint.tmp", "partition.metadata.tmp", "quorum-state.tmp")
     of_dir = ("meta.properties", "meta.properties.tmp", "log-start-offset-checkpoint.tmp")
     of_log = [f"t-0/{name}" for name in (segment(0), *files)]
-    source = tree({name: b"" for name in (*of_dir, *of_log)})
+    source = tree(dict.fromkeys((*of_dir, *of_log), b""))
 
     assert not reasons(source, "t-0")
     assert not reasons(source, "")

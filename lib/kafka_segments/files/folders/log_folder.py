@@ -25,6 +25,7 @@ from kafka_segments.files.storage.files import Place, place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason
+from kafka_segments.kafka.broker_rules.startup import unread_swaps
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire.names import (
     CLEANED_SUFFIX,
@@ -76,12 +77,15 @@ def list_log(
     swaps = finished_swaps(folder.place, entries) if finishes_swaps and not gone else NO_SWAPS
     segments: list[tuple[int, FileEntry]] = []
     names = {entry.name for entry in entries}
+    unread = {} if gone else unread_swaps(names)
     for entry in entries:
         base_offset = None if entry.is_folder else parse_name(entry.name)
         base_offset = swaps.segments.get(entry.name, base_offset)
         kind, reason = UNRECOGNIZED, copies.get(entry.name) or _why_strange(entry, base_offset)
         if reason is None and entry.name in swaps.replaced:
             kind, reason = LEFT_OVER, swaps.replaced[entry.name]
+        elif reason is None and base_offset is None and entry.name in unread:
+            reason = _why_unread(entry.name, stays=unread[entry.name])
         elif reason is None and base_offset is None:
             kind, reason = _why_no_segment(entry.name, names)
         elif reason is None and gone:
@@ -206,6 +210,12 @@ def _why_strange(entry: FileEntry, base_offset: int | None) -> str | None:
     if number.isascii() and number.isdigit() and int(number) < 2**63:
         return f"no segment name: a broker would open {file_name(int(number), LOG_SUFFIX)} instead"
     return "no segment name: 20 digits and .log expected; a broker would not start"
+
+
+def _why_unread(swap: str, *, stays: bool) -> str:
+    segment = swap.removesuffix(SWAP_SUFFIX)
+    does = f"makes it {segment}" if stays else "deletes it"
+    return f"it was not read, and no segment holds its records: a broker's start {does}"
 
 
 def _why_no_segment(name: str, names: set[str]) -> tuple[str, str | None]:

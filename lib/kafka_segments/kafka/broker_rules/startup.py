@@ -109,6 +109,26 @@ def plan_startup(
     )
 
 
+def unread_swaps(names: Iterable[str]) -> dict[str, bool]:
+    """Return the ``.log.swap`` files whose records no ``.log`` holds, and whether each stays.
+
+    Those of a compaction have replaced the ``.log`` of their base offset, or its first one. Of a
+    split, later ones hold what the first ``.log`` does until its own ``.swap`` has replaced it.
+    """
+    files = list(names)
+    swaps = {_offset(name): name for name in files if name.endswith(_LOG_SWAP)}
+    if not swaps:
+        return {}
+    kept = set(_unfinished(files)[1])
+    logs = [_offset(name) for name in files if name.endswith(LOG_SUFFIX)]
+    unread = {}
+    for base, name in swaps.items():
+        before = max((log for log in logs if log <= base), default=_NO_OFFSET)
+        if base != _NO_OFFSET and (before == _NO_OFFSET or before not in swaps):
+            unread[name] = name in kept
+    return unread
+
+
 def lost_by_a_cut(plan: StartupPlan, damaged: int) -> tuple[int, ...]:
     """Return the segments that go because the one at base offset ``damaged`` has a bad batch.
 
