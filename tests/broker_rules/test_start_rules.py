@@ -330,3 +330,12 @@ def test_a_broker_is_up_when_it_reads_a_number_that_is_none(
 
     assert (node.starts, node.without) == (starts, ())
     assert [(one.rule.endswith("-number"), one.effect) for one in node.findings] == [(True, effect)]
+
+
+def test_records_that_may_be_missing_are_no_doubt_of_the_start() -> None:
+    with_gap = StartDir("/a", Parsed(True, META), logs=(_log(bases=(0, 120, 180)),))
+
+    node = decide_node(NodeFacts([with_gap]))
+
+    assert node.starts is True
+    assert [(one.rule, one.effect) for one in node.findings] == [("gap", Effect.NOT_KNOWN)]

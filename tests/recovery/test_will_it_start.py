@@ -5,6 +5,7 @@ The verdicts are those that brokers and Kafka's own classes gave for the same st
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -225,6 +226,18 @@ def test_a_directory_that_was_not_given_is_not_known(node: Path) -> None:
 
     assert (row["status"], row["starts"]) == (1, None)
     assert "directories were not read" in row["not_known"][0]
+
+
+def test_a_directory_of_another_cluster_is_taken_for_another_brokers_and_told(node: Path) -> None:
+    shutil.rmtree(node / "a/__cluster_metadata-0")
+    meta = node / "b/meta.properties"
+    meta.write_text(re.sub("cluster.id=.*", "cluster.id=another", meta.read_text()))
+
+    rows = {name: _row(node, name) for name in ("a", "b")}
+
+    for name, other in (("a", "b"), ("b", "a")):
+        (told,) = (line for line in rows[name]["not_known"] if "cluster.id is another" in line)
+        assert told.startswith(f"{node / other}: node.id is ")
 
 
 def test_a_link_is_named_with_where_it_leads(node: Path, tmp_path: Path) -> None:

@@ -21,6 +21,11 @@ def decide_metas(node: Node) -> Iterator[StartFinding]:
         return
     refused = dict(_refused_metas(node))
     yield from _differing(node)
+    node.notes.extend(
+        f"{uri}: node.id is {node.node_id}, too, and cluster.id is another: taken for another"
+        " broker's directory; one that has both in log.dirs ends at that"
+        for uri in node.facts.of_other_clusters
+    )
     for uri, bad in refused.items():
         is_needed = uri == node.metadata_dir or len(refused) == len(node.facts.dirs)
         effect = Effect.ENDS if is_needed else Effect.WITHOUT

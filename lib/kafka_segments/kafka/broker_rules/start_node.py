@@ -42,6 +42,8 @@ _CHECKPOINT_RULES = {
     HIGH_WATERMARK: "high-watermark",
     CLEANER_OFFSET: "cleaner-offset",
 }
+_OF_RECORDS = "gap"
+"""The rule that asks whether records are missing, which stops no start."""
 _READ_FIRST = (RECOVERY_POINT, LOG_START_OFFSET)
 _READ_LAST = (HIGH_WATERMARK, CLEANER_OFFSET)
 
@@ -80,8 +82,9 @@ def decide_node(facts: NodeFacts) -> NodeStart:
         node.lost_dirs.clear()
     findings = [_with_costs(facts, finding) for finding in findings]
     ends = [finding for finding in findings if finding.effect == Effect.ENDS]
-    is_unknown = any(finding.effect == Effect.NOT_KNOWN for finding in findings)
-    is_unknown |= not node.is_formatted
+    is_unknown = not node.is_formatted or any(
+        finding.effect == Effect.NOT_KNOWN and finding.rule != _OF_RECORDS for finding in findings
+    )
     return NodeStart(
         False if ends else None if is_unknown else True,
         ends[0] if ends else None,

@@ -69,11 +69,13 @@ class NodeFacts:
         dirs: Its log directories, by their paths.
         metadata: What was read of its metadata log.
         beside: Folders beside them that may be log directories of it, and are not formatted.
+        of_other_clusters: Log directories beside them of a node of the same id in another cluster.
     """
 
     dirs: Sequence[StartDir]
     metadata: MetadataStart = NO_METADATA
     beside: tuple[str, ...] = ()
+    of_other_clusters: tuple[str, ...] = ()
 
 
 @dataclass

@@ -47,7 +47,8 @@ def decide_starts(
     nodes = []
     for group in group_nodes(dirs):
         metadata = read_metadata(group)
-        facts = NodeFacts(group, metadata, _beside(group, sources))
+        others = tuple(_of_other_clusters(group, dirs))
+        facts = NodeFacts(group, metadata, _beside(group, sources), others)
         nodes.append(NodeOfDirs(tuple(one.uri for one in group), decide_node(facts), facts))
     return nodes
 
@@ -144,6 +145,17 @@ def _beside(group: Sequence[StartDir], sources: Sequence[str]) -> tuple[str, ...
         )
     except SourceError:
         return ()
+
+
+def _of_other_clusters(group: Sequence[StartDir], dirs: Sequence[StartDir]) -> Iterator[str]:
+    """Yield the directories beside a node's own that have its id and another cluster's."""
+    own = _identity(group[0])
+    for one in dirs:
+        other = _identity(one)
+        if own is None or other is None or one in group or _parent(one) != _parent(group[0]):
+            continue
+        if other[1] == own[1] and None not in (own[0], other[0]):
+            yield one.uri
 
 
 def _is_empty(parent: str, name: str) -> bool:
