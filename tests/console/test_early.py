@@ -187,6 +187,24 @@ def test_a_source_that_cannot_be_listed_is_named_and_how_far_its_path_leads(
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (f"{0:020d}.log", "it is a file: give the folder that it lies in"),
+        (
+            "kafka.tar.gz",
+            "it is a file (a packed archive): unpack it, and give the folder in it",
+        ),
+    ],
+)
+def test_a_file_for_a_source_is_told_with_what_to_do(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+
+    line = _line("build", "--source", tmp_path / name, "--warehouse", tmp_path / "wh")
+
+    assert line == f"kafka-segments: cannot list {tmp_path / name}: {why}"
+
+
 def test_settings_are_refused_first(tmp_path: Path) -> None:
     line = _line("build", "--source", tmp_path / "x", "--warehouse", "wh", "--set", "a=1")
 
@@ -205,7 +223,7 @@ def test_what_lies_in_a_store_is_left_to_those_who_ask_it(tmp_path: Path) -> Non
 def test_a_file_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
 
-    with pytest.raises(SourceError, match="Not a directory"):
+    with pytest.raises(SourceError, match="it is a file: give the folder that it lies in"):
         require_source(str(tmp_path / "f"))
 
 

@@ -253,12 +253,23 @@ def _in_words(error: OSError, folder: Path) -> str:
         return f"{error}; {permission_step(error)}"
     if is_outage(error):
         return f"{error}; {OUTAGE}"
+    if error.errno == errno.ENOTDIR and folder.exists():
+        return _why_file(folder)
     if error.errno != errno.ENOENT:
         return str(error)
     there = folder.parent
     while not there.exists():
         there = there.parent
     return f"{error}; of that path {there} is there" if there != folder.parent else str(error)
+
+
+def _why_file(path: Path) -> str:
+    from kafka_segments.kafka.broker_rules.foreign_files import foreign_file  # noqa: PLC0415
+
+    foreign = foreign_file(path.parent.name, path.name)
+    if foreign is None:
+        return "it is a file: give the folder that it lies in"
+    return f"it is a file ({foreign.what}): {foreign.step}"
 
 
 def _has_session() -> bool:
