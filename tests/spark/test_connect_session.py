@@ -150,6 +150,7 @@ def test_a_client_sets_what_the_server_lets_it(
     assert client.settings == {
         **MEANING,
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.codegen.hugeMethodLimit": "8000",
         "spark.sql.shuffle.partitions": "16",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
         "spark.databricks.delta.snapshotPartitions": "4",

@@ -44,12 +44,16 @@ _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 # A flipped bit in a page of a Parquet file fails the query: Spark writes checksums of pages, and
 # by default does not look at them.
 _PAGE_CHECKSUMS = "spark.hadoop.parquet.page.verify-checksum.enabled"
+# The JVM interprets a method of more bytes for ever. Spark's own limit is eight times as high: the
+# decisions' expressions, compiled into one method, take two to four times as long.
+_LARGEST_METHOD = "spark.sql.codegen.hugeMethodLimit"
 _ALWAYS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     **MEANING,
     _CALL_SITES: "false",
     _PAGE_CHECKSUMS: "true",
+    _LARGEST_METHOD: "8000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
