@@ -17,7 +17,10 @@ from kafka_segments.kafka.wire.checkpoints import META_PROPERTIES
 def decide_metas(node: Node) -> Iterator[StartFinding]:
     """Check meta.properties of all directories. Source: MetaPropertiesEnsemble."""
     if not node.is_formatted:
-        node.notes.append("there is no meta.properties: no directory that a broker starts on")
+        node.notes.append(
+            "there is no meta.properties: no directory that a broker starts on; if it is one's, put"
+            " the file back, or write it anew with the broker's cluster.id and node.id"
+        )
         return
     refused = dict(_refused_metas(node))
     yield from _differing(node)

@@ -128,6 +128,10 @@ def decide_unread(node: Node) -> Iterator[StartFinding]:
             )
     metadata = node.facts.metadata.facts
     if metadata is None or node.node_id is None:
+        node.notes.extend(
+            f"{path}: empty, and no meta.properties: a broker that has it in log.dirs ends at that"
+            for path in node.facts.beside
+        )
         return
     registered = metadata.directory_ids.get(node.node_id, ())
     missing = len(registered) - len(node.facts.dirs)
