@@ -339,3 +339,10 @@ def test_records_that_may_be_missing_are_no_doubt_of_the_start() -> None:
 
     assert node.starts is True
     assert [(one.rule, one.effect) for one in node.findings] == [("gap", Effect.NOT_KNOWN)]
+
+
+def test_an_empty_folder_beside_log_directories_may_be_a_new_disk() -> None:
+    node = decide_node(NodeFacts([StartDir("/a", Parsed(True, META))], beside=("/b",)))
+
+    assert node.starts is True
+    assert any(note.startswith("/b: empty, and no meta.properties") for note in node.notes)
