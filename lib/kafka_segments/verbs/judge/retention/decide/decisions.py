@@ -67,6 +67,7 @@ def decide_retention(*, now_ms: int, rules: RetentionRules) -> Transform:
             .withColumns(_clock(now_ms, rules) | _moments(now_ms))
             .withColumns(_blame())
             .withColumns(_blocked())
+            .withColumn("_why", reasons.why())
             .select(*LOG_KEYS, "base_offset", *_decision(now_ms))
         )
 
@@ -180,9 +181,9 @@ def _decision(now_ms: int) -> list[Column]:
     return [
         F.when(kept, Decision.KEEP).otherwise(Decision.DELETE).alias("decision"),
         F.col("rule"),
-        reasons.code().alias("reason_code"),
-        reasons.words().alias("reason"),
-        reasons.remedy().alias("remedy"),
+        F.col("_why.code").alias("reason_code"),
+        F.col("_why.words").alias("reason"),
+        F.col("_why.remedy").alias("remedy"),
         F.col("expires_at_ms"),
         deletes_at.alias("deletes_at_ms"),
         F.try_add(deletes_at, "file_delete_delay_ms").alias("frees_disk_at_ms"),

@@ -49,20 +49,24 @@ def _unit() -> Column:
     return name
 
 
-def code() -> Column:
-    """Return the code of the first reason that holds."""
-    return F.coalesce(*(F.when(reason.holds, reason.code) for reason in _reasons()))
+def why() -> Column:
+    """Return code, words and remedy of the first reason that holds; the remedy of deletion is null.
 
-
-def words() -> Column:
-    """Return the words of the first reason that holds."""
-    return F.coalesce(*(F.when(reason.holds, reason.words) for reason in _reasons()))
-
-
-def remedy() -> Column:
-    """Return the setting or action that would free the segment; null where it goes."""
-    ways = (F.when(reason.holds, reason.remedy) for reason in (*_of_held(), *_of_young()))
-    return F.when(F.col("rule").isNull(), F.coalesce(*ways))
+    The remedy: the setting or action that would free the segment.
+    """
+    return F.coalesce(
+        *(
+            F.when(
+                reason.holds,
+                F.struct(
+                    F.lit(reason.code).alias("code"),
+                    reason.words.alias("words"),
+                    reason.remedy.alias("remedy"),
+                ),
+            )
+            for reason in _reasons()
+        )
+    )
 
 
 def _reasons() -> list[Reason]:
