@@ -1,6 +1,7 @@
 """Compaction of what builds left: files with a way back, tables with the same rows."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.change.compact import run
 from kafka_segments.verbs.change.compact.run import CompactOptions, CompactSummary, run_compact
 from kafka_segments.verbs.scan.summary import BuildSummary
+from support.logs.strategies import v2_batch
 from support.spark.ready_builds import LentBuild, ReadyBuild
 from support.spark.stored_builds import build_few, rows_few
 
@@ -102,6 +104,30 @@ def test_after_a_compaction_of_files_a_build_reads_nothing(
     compact(compacts_tables=False)
 
     assert build().segments_scanned == 0
+
+
+def test_index_files_that_an_older_copy_of_the_tables_does_not_know_stay_with_their_segments(
+    spark: SparkSession,
+    build: Callable[[], BuildSummary],
+    built: ReadyBuild,
+    tmp_path: Path,
+) -> None:
+    older, log = tmp_path / "older", built.logs / "ct-two-partitions-0"
+    shutil.copytree(built.warehouse, older)
+    end = 10**6
+    (log / f"{end:020d}.log").write_bytes(v2_batch(end, [(NOW_MS, None, b"v")]))
+    build()
+    (built.indexes / log.name / f"{end + 1:020d}.index").write_bytes(b"no segment")
+    files = _files(built.indexes)
+
+    where = {"set_aside": str(older / "_set_aside"), "index_dir": str(built.indexes)}
+    options = CompactOptions(now_ms=NOW_MS, compacts_tables=False, **where)
+    with few_rows(spark):
+        done = run_compact(Warehouse(spark, str(older)), options)
+
+    (orphan,) = (change.path for change in done.changes)
+    assert orphan == str(built.indexes / log.name / f"{end + 1:020d}.index")
+    assert _files(built.indexes).keys() == files.keys() - {os.path.relpath(orphan, built.indexes)}
 
 
 def test_all_tables_of_a_build_are_compacted(compact: Callable[..., CompactSummary]) -> None:

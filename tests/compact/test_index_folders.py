@@ -13,6 +13,7 @@ from kafka_segments.verbs.change.compact.decide.index_folders import (
     check_builds,
     is_compacted,
     only_builds_into,
+    origins_of,
     segments_by_folder,
 )
 from kafka_segments.verbs.change.compact.run import _partition_folders, _told_if_none
@@ -81,6 +82,9 @@ def test_segments_are_found_by_the_folder_that_their_builds_wrote_to(spark: Spar
         "/idx/more/u-0": [0],
         "/idx/v-0": [0],
     }
+    for folder, origin in {"/idx/logs/t-0": "/a/logs/t-0", "/idx/v-0": "/alone/v-0"}.items():
+        assert origin in origins_of(folder, builds, index_dir="/idx")
+    assert list(origins_of("/elsewhere/t-0", builds, index_dir="/idx")) == []
 
 
 def test_a_disk_whose_name_ends_in_a_number_is_no_partitions_folder(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.console.as_built import say_builds, tell_age
+from kafka_segments.console.as_built import say_builds, tell_age, tell_records
 from kafka_segments.console.not_known import noting
-from kafka_segments.engine.tables import as_built
+from kafka_segments.engine.tables import as_built, internal_files
 from support.spark.connect_client import run_verb
 from support.spark.ready_builds import ReadyBuild
 
@@ -44,6 +44,31 @@ def test_an_answer_of_a_moment_before_all_builds_alone_says_no_age(
 
     told = capsys.readouterr().err
     assert said in told if said else not told
+
+
+@pytest.mark.parametrize(
+    ("newest_ms", "now_ms", "said"),
+    [
+        ([5_000], 8_000, "were read up to 1970-01-01 00:00:05 UTC, 3.000 s before: what"),
+        ([7_000, 5_000], 8_000, "were read up to 1970-01-01 00:00:05 UTC, 3.000 s before"),
+        ([5_000], 5_000, None),
+        ([], 8_000, None),
+    ],
+)
+def test_of_an_internal_topic_it_is_said_up_to_when_it_was_read(
+    newest_ms: list[int],
+    now_ms: int,
+    said: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    warehouse: Any = None
+    monkeypatch.setattr(internal_files, "newest_records_ms", lambda *_: newest_ms)
+
+    tell_records(warehouse, "__consumer_offsets", now_ms=now_ms)
+
+    told = capsys.readouterr().err
+    assert f"records of __consumer_offsets {said}" in told if said else not told
 
 
 def test_tables_that_tell_of_no_build_have_no_known_age(capsys: pytest.CaptureFixture[str]) -> None:

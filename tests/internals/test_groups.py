@@ -294,6 +294,7 @@ def test_the_verb_prints_what_does_not_load_and_ends_with_1(warehouse: tuple[str
     assert f"not known: of {OFFSETS_TOPIC} 1 partitions were read, and no metadata" in old.stderr
     assert "skips: 1 records, the first at offset 1:" in " ".join(old.stdout.split())
     assert "1 of them do not load whole" in old.stderr
+    assert f"records of {OFFSETS_TOPIC} were read up to" in old.stderr
     assert new.exit_code == 0
     whole, group = map(json.loads, new.stdout.splitlines())
     assert (whole["group_id"], whole["load"], whole["records"]) == (None, "loads", 2)

@@ -237,6 +237,17 @@ def test_changes_are_those_of_configs_and_leaders(spark: SparkSession, read: Pat
         (10, "leader", "gone-0", "1", None),
         (11, "config", "topic orders retention.ms", "2000", None),
     ]
+    assert "records of __cluster_metadata were read up to 2023-11-14 22:13:3" in done.stderr
+
+
+def test_a_state_of_a_moment_behind_the_last_record_says_where_that_is(
+    spark: SparkSession, read: Path
+) -> None:
+    asked = ("now", "2023-11-14T22:13:24Z", 4)
+    told = [_run("--at", at, "--warehouse", read).stderr for at in asked]
+
+    said = ["records of __cluster_metadata were read up to 2023-11-14" in text for text in told]
+    assert said == [True, False, False]
 
 
 @pytest.mark.slow

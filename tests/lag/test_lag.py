@@ -133,7 +133,7 @@ def test_lag_is_counted_from_the_first_unread_record_and_what_is_gone_is_said(
         "compacted": ("unread records compacted away", 5, 8_400, 2, True),
         "ahead": ("ahead of the log's end", -6, 0, 0, False),
         "twice": ("behind", 2, 8_300, 0, False),
-        "elsewhere": ("log not in the tables", None, None, 0, False),
+        "elsewhere": ("log not in the tables", None, None, None, False),
         "committed": ("behind", 8, 8_900, 0, False),
     }
 

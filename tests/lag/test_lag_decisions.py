@@ -144,6 +144,7 @@ def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSe
         ("c", "told", "t", 0, 5, *known, None, None, None),
         ("c", "doubtful commits", "t", 0, 5, *known, None, "why", None),
         ("c", "doubtful end", "t", 0, 5, *known, None, None, "why"),
+        ("c", "not searched", "t", 0, 5, 10, 0, 9, None, None, "damaged", None, None),
         ("c", "no commit", "t", 0, None, *known, None, None, None),
         ("c", "no commit, doubtful end", "t", 0, None, *known, None, None, "why"),
         ("c", "no commit, no log", "t", 0, None, *[None] * 5, None, None, None),
@@ -151,13 +152,14 @@ def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSe
 
     rows = rows_of(spark, commits, columns).transform(decide_lag(at_ms=AT_MS)).collect()
 
-    no_commit = ("no commit left from that time", None, None, None, 0)
+    no_commit = ("no commit left from that time", None, None, None, None)
     names = ("status", "end_offset", "offset_lag", "time_lag_ms", "gone_offsets", "problem")
     assert {row["group_id"]: tuple(row[name] for name in names) for row in rows} == {
         "told": ("behind", 9, 4, 300, 0, None),
-        "doubtful commits": ("not known", None, None, None, 0, "why"),
-        "doubtful end": ("not known", None, None, None, 0, "why"),
-        "no commit": ("no commit left from that time", 9, None, 300, 0, None),
+        "doubtful commits": ("not known", None, None, None, None, "why"),
+        "doubtful end": ("not known", None, None, None, None, "why"),
+        "not searched": ("not readable", 9, 4, None, None, "damaged"),
+        "no commit": ("no commit left from that time", 9, None, 300, None, None),
         "no commit, doubtful end": (*no_commit, "why"),
         "no commit, no log": (*no_commit, "log not in the tables"),
     }
@@ -194,20 +196,47 @@ def test_groups_are_chosen_with_what_could_not_be_read(spark: SparkSession) -> N
 
 
 def test_the_first_unread_record_is_the_least_that_was_found(spark: SparkSession) -> None:
-    columns = "committed_offset long, found_offset long, found_timestamp_ms long, problem string"
+    columns = "committed_offset long, base_offset long, found_offset long,"
+    columns += " found_timestamp_ms long, problem string"
+    first, second = {"base_offset": 0}, {"base_offset": 7}
     found = frame(
         spark,
         columns,
-        {"committed_offset": 5, "found_offset": 9, "found_timestamp_ms": 1},
-        {"committed_offset": 5, "found_offset": 7, "found_timestamp_ms": 3},
-        {"committed_offset": 5},
-        {"committed_offset": 8, "problem": "gone"},
-        {"committed_offset": 8},
+        {"committed_offset": 5, **second, "found_offset": 9, "found_timestamp_ms": 1},
+        {"committed_offset": 5, **first, "found_offset": 6, "found_timestamp_ms": 3},
+        {"committed_offset": 6, **first},
+        {"committed_offset": 6, **second, "found_offset": 7, "found_timestamp_ms": 3},
+        {"committed_offset": 7, **first},
+        {"committed_offset": 7, **second},
     )
 
     rows = first_unread(found).orderBy("committed_offset").collect()
 
-    assert [tuple(row)[5:] for row in rows] == [(5, 7, 3, None), (8, None, None, "gone")]
+    expected = [(5, 6, 3, None), (6, 7, 3, None), (7, None, None, None)]
+    assert [tuple(row)[5:] for row in rows] == expected
+
+
+def test_a_segment_that_cannot_be_searched_hides_what_lies_in_it_and_behind(
+    spark: SparkSession,
+) -> None:
+    columns = "committed_offset long, base_offset long, found_offset long,"
+    columns += " found_timestamp_ms long, problem string"
+    first, second = {"base_offset": 0}, {"base_offset": 7}
+    found = frame(
+        spark,
+        columns,
+        {"committed_offset": 4, **first, "problem": "gone"},
+        {"committed_offset": 4, **second, "found_offset": 7, "found_timestamp_ms": 3},
+        {"committed_offset": 5, **first, "found_offset": 5, "found_timestamp_ms": 2},
+        {"committed_offset": 5, **second, "problem": "gone"},
+        {"committed_offset": 6, **first},
+        {"committed_offset": 6, **second, "problem": "gone"},
+    )
+
+    rows = first_unread(found).orderBy("committed_offset").collect()
+
+    expected = [(4, None, None, "gone"), (5, 5, 2, None), (6, None, None, "gone")]
+    assert [tuple(row)[5:] for row in rows] == expected
 
 
 def test_unread_records_may_be_among_lost_ones(spark: SparkSession) -> None:

@@ -44,14 +44,16 @@ def test_one_partition_that_is_not_known_leaves_no_sum(spark: SparkSession) -> N
     read = _read(
         spark,
         ("c", "g", "t", 0, "behind", 3, 1_500, 0),
-        ("c", "g", "t", 1, "not known", None, None, 0),
+        ("c", "g", "t", 1, "not known", None, None, None),
         ("c", "g", "u", 0, "behind", 1, None, 0),
-        ("c", None, None, None, "not readable", None, None, 0),
+        ("c", None, None, None, "not readable", None, None, None),
     )
 
     assert read["lag_offsets"] == {("c", "g", "t"): None, ("c", "g", "u"): 1, ("c", "", ""): None}
     assert set(read["lag_time_max_seconds"].values()) == {None}
     assert read["lag_gone_offsets"]["c", "g", "t"] is None
+    unread = ("c", "g", "t", 0, "not readable", 3, None, None)
+    assert _read(spark, unread)["lag_gone_offsets"] == {unread[:3]: None}
     assert read["lag_partitions_to_look_at"]["c", "", ""] == 1
 
 

@@ -388,8 +388,8 @@ def test_how_far_a_commit_is_behind(spark: SparkSession) -> None:
         (2, 9, 3, NOW_MS - 7, lag.EXPIRED, 7, 7, 1, True),
         (3, 9, 3, NOW_MS - 7, lag.BEHIND, 6, 7, 0, False),
         (9, 9, None, None, lag.UP_TO_DATE, 0, 0, 0, False),
-        (None, 9, None, None, lag.NO_COMMIT, None, None, 0, False),
-        (5, None, None, None, lag.NO_LOG, None, None, 0, False),
+        (None, 9, None, None, lag.NO_COMMIT, None, None, None, False),
+        (5, None, None, None, lag.NO_LOG, None, None, None, False),
     ]
     names = ("committed_offset", "end_offset", "first_unread_offset", "first_unread_timestamp_ms")
     rows = [

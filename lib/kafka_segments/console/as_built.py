@@ -95,6 +95,23 @@ def tell_builds(warehouse: "Warehouse", *, now_ms: int) -> None:
         say_builds(read_builds(warehouse), now_ms=now_ms)
 
 
+def tell_records(
+    warehouse: "Warehouse", topic: str, *, now_ms: int, cluster: str | None = None
+) -> None:
+    """Say on stderr up to when records of an internal topic were read, for an answer from these.
+
+    ``now_ms``: the moment that the answer is of. Where all were read beyond it, nothing is said.
+    ``cluster``: the one that is asked about; None: all are.
+    """
+    from kafka_segments.engine.tables.internal_files import newest_records_ms  # noqa: PLC0415
+
+    with _not_known_where_broken():
+        newest_ms = newest_records_ms(warehouse, topic, cluster)
+        if newest_ms and min(newest_ms) < now_ms:
+            end = f"records of {topic} were read up to {utc(min(newest_ms))} UTC"
+            say(f"{end}, {_before(min(newest_ms), now_ms)}")
+
+
 def say_builds(builds_ms: Sequence[int], *, now_ms: int) -> None:
     """Say on stderr which builds made the tables; ``builds_ms``: see ``AsBuilt``."""
     give_tables_age(now_ms - min(builds_ms) if builds_ms else None)
@@ -119,14 +136,16 @@ def _unread_tables(error: KafkaSegmentsError) -> str:
 
 
 def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
-    when = "after the moment asked for"
-    if now_ms >= oldest_ms:
-        when = f"{duration(now_ms - oldest_ms)} before: what changed since does not count"
+    when = _before(oldest_ms, now_ms) if now_ms >= oldest_ms else "after the moment asked for"
     if newest_ms == oldest_ms:
         return f"the tables are of the build of {utc(oldest_ms)} UTC, {when}"
     return (
         f"the tables are of builds of {utc(oldest_ms)} to {utc(newest_ms)} UTC, the oldest {when}"
     )
+
+
+def _before(told_ms: int, now_ms: int) -> str:
+    return f"{duration(now_ms - told_ms)} before: what changed since does not count"
 
 
 def unread_notes_lines(examples: "Sequence[Row]") -> Iterator[str]:

@@ -55,6 +55,17 @@ def file_facts(tables: Warehouse) -> DataFrame:
     return files
 
 
+def newest_records_ms(tables: Warehouse, topic: str, cluster: str | None) -> list[int]:
+    """Return of each cluster the latest timestamp of what was read of an internal topic, in ms.
+
+    ``cluster``: of this one alone. One whose records have no timestamp is left out.
+    """
+    of_topic = known_files(tables).where(F.col("topic") == topic)
+    asked = of_topic if cluster is None else of_topic.where(F.col("cluster") == cluster)
+    newest = asked.groupBy("cluster").agg(F.max("to_ms").alias("ms")).collect()
+    return [row["ms"] for row in newest if row["ms"] is not None]
+
+
 def _by_rows(tables: Warehouse) -> DataFrame:
     """Return of each file what its rows of ``internal_records`` say, where all say it."""
     names = (*INTERNAL_RECORDS.schema.fieldNames(), *_IN_EACH_ROW)

@@ -2,19 +2,25 @@
 
 import os
 import re
-from collections.abc import Set
-from contextlib import closing
+from collections.abc import Sequence, Set
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafka_segments.errors import SetAsideError
+from kafka_segments.errors import NoFolderError, SetAsideError, SourceError
 from kafka_segments.files.storage.durable_files import older_temporaries
+from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.files.storage.kept_files import KeptFiles
 from kafka_segments.files.storage.local_file import LocalFile
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from kafka_segments.kafka.wire.names import (
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    file_name,
+    parse_segment_name,
+)
 from kafka_segments.verbs.change.compact.decide.actions import IndexAction
-from kafka_segments.verbs.change.compact.decide.leftovers import find_leftovers
+from kafka_segments.verbs.change.compact.decide.leftovers import Leftovers, find_leftovers
 from kafka_segments.verbs.change.compact.decide.thinning import IndexBytes, compact_files
 
 _INDEX = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
@@ -60,18 +66,26 @@ class FolderCompactor:
     index_interval_bytes: int | None
     unfinished_before_ns: int = 0
 
-    def compact(self, folder: str, *, base_offsets: Set[int] | None = None) -> FolderChanges:
+    def compact(
+        self, folder: str, *, base_offsets: Set[int] | None = None, origins: Sequence[str] = ()
+    ) -> FolderChanges:
         """Remove the files that are left over; trim and thin the others.
 
-        ``base_offsets``: of the segments that the index files belong to; None: those in the folder.
+        Args:
+            folder: the folder.
+            base_offsets: of the segments that the index files belong to; None: those in the folder.
+            origins: folders whose segments count, too: tables may lack what was built since.
         """
         found = FolderChanges()
         try:
             names = {entry.name for entry in os.scandir(folder) if entry.is_file()}
+            left_over = _left_over(names, base_offsets, origins)
+        except SourceError as error:
+            found.problems.append(str(error))
+            return found
         except OSError as error:
             found.problems.append(f"{folder}: {error.strerror}")
             return found
-        left_over = find_leftovers(names, base_offsets=base_offsets)
         found.waiting.extend(os.path.join(folder, name) for name in left_over.waiting)
         kept = names - set(left_over.removable)
         indexed = sorted({int(m[1]) for name in kept if (m := _INDEX.fullmatch(name))})
@@ -121,6 +135,27 @@ class FolderCompactor:
                     stem + suffix, below=self.root, action=action, before=old, after=new
                 )
         return changes
+
+
+def _left_over(names: Set[str], base_offsets: Set[int] | None, origins: Sequence[str]) -> Leftovers:
+    """Return what is left over of a folder's files, see ``FolderCompactor.compact``.
+
+    Raises:
+        SourceError: one of ``origins`` is there and cannot be listed.
+    """
+    found = find_leftovers(names, base_offsets=base_offsets)
+    if base_offsets is None or IndexAction.ORPHAN not in found.removable.values():
+        return found
+    there = set().union(*map(_segments_there, origins))
+    return find_leftovers(names, base_offsets=base_offsets | there)
+
+
+def _segments_there(folder: str) -> set[int]:
+    """Return the base offsets of the segments that lie in a folder now; none where it is gone."""
+    with suppress(NoFolderError):
+        names = (entry.name for entry in list_folder(place(folder)) if not entry.is_folder)
+        return {at for name in names if (at := parse_segment_name(name)) is not None}
+    return set()
 
 
 def _read(path: str) -> bytes | None:

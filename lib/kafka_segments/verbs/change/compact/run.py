@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-
-from pyspark.sql import DataFrame
+from typing import Any
 
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.local_rows import stream_rows
@@ -30,9 +29,14 @@ from kafka_segments.verbs.change.compact.decide.index_folders import (
     check_builds,
     is_compacted,
     only_builds_into,
+    origins_of,
     segments_by_folder,
 )
-from kafka_segments.verbs.change.compact.folder_compactor import CompactedFile, FolderCompactor
+from kafka_segments.verbs.change.compact.folder_compactor import (
+    CompactedFile,
+    FolderChanges,
+    FolderCompactor,
+)
 from kafka_segments.verbs.change.compact.stale_builds import remove_stale_builds, remove_unfinished
 
 LEAST_VACUUM_HOURS = 168
@@ -139,8 +143,7 @@ def run_compact(warehouse: Warehouse, options: CompactOptions) -> CompactSummary
     with ExitStack() as locks:
         locks.enter_context(warehouse_lock(root, alone=True))
         _hold_log_dirs(options, locks)
-        for compactor, folder, base_offsets in _folders(warehouse, options, summary.run_id):
-            found = compactor.compact(folder, base_offsets=base_offsets)
+        for found in _folders(warehouse, options, summary.run_id):
             summary.changes.extend(found.changes)
             summary.waiting.extend(found.waiting)
             summary.problems.extend(found.problems)
@@ -172,10 +175,8 @@ def run_undo(options: UndoOptions) -> Undone:
         return undo(folder)
 
 
-def _folders(
-    root: Warehouse, options: CompactOptions, run_id: str
-) -> Iterator[tuple[FolderCompactor, str, set[int] | None]]:
-    """Yield each partition's folder with its compactor and its segments' base offsets."""
+def _folders(root: Warehouse, options: CompactOptions, run_id: str) -> Iterator[FolderChanges]:
+    """Compact each partition's folder; yield what was found there."""
     set_aside = join_uri(options.set_aside, run_id)
     by_root = len(options.sources) + (options.index_dir is not None) > 1
 
@@ -188,12 +189,17 @@ def _folders(
         if _is_compacted(*next(os.walk(source), (source, [], []))):
             raise UsageError(f"--source {source} is a partition's folder: give its log directory")
         for folder in _told_if_none(source):
-            yield compactor(source), folder, None
-    if options.index_dir is not None:
-        rows = stream_rows(_known_folders(root, options, options.index_dir))
-        known = {row["folder"]: row["base_offsets"] for row in rows}
-        for folder in _partition_folders(options.index_dir):
-            yield compactor(options.index_dir), folder, set(known.get(folder, ()))
+            yield compactor(source).compact(folder)
+    if (index_dir := options.index_dir) is not None:
+        builds = _builds_into(root, options, index_dir)
+        segments = root.read(tables.SEGMENTS)
+        rows = stream_rows(segments.transform(segments_by_folder(builds, index_dir=index_dir)))
+        known = {row["folder"]: set(row["base_offsets"]) for row in rows}
+        for folder in _partition_folders(index_dir):
+            origins = tuple(origins_of(folder, builds, index_dir=index_dir))
+            yield compactor(index_dir).compact(
+                folder, base_offsets=known.get(folder, set()), origins=origins
+            )
 
 
 def _hold_log_dirs(options: CompactOptions, locks: ExitStack) -> None:
@@ -224,8 +230,8 @@ def _is_compacted(path: str, folders: list[str], names: list[str]) -> bool:
     return is_compacted(os.path.basename(path), has_folders=bool(folders), files=names)
 
 
-def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> DataFrame:
-    """Return the base offsets of the segments that exist, by folder of the index folder.
+def _builds_into(root: Warehouse, options: CompactOptions, index_dir: str) -> list[dict[str, Any]]:
+    """Return the builds that wrote to the index folder: rows of ``only_builds_into``.
 
     Raises:
         UsageError: no build wrote there, or files of its format cannot be thinned.
@@ -238,7 +244,7 @@ def _known_folders(root: Warehouse, options: CompactOptions, index_dir: str) -> 
         warehouse=root.root,
         is_thinned=options.index_interval_bytes is not None,
     )
-    return root.read(tables.SEGMENTS).transform(segments_by_folder(builds, index_dir=index_dir))
+    return builds
 
 
 def _compact_tables(root: Warehouse, options: CompactOptions) -> list[TableChange]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_records
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import (
@@ -22,6 +23,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
+from kafka_segments.kafka.wire.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.groups.command import groups
 from kafka_segments.verbs.find.internals.metadata.as_of import parse_as_of
 from kafka_segments.verbs.find.internals.tier.command import tier
@@ -139,6 +141,8 @@ def _read(
             found = print_internals(reading, output, is_shown=as_of is None)
         if as_of is not None:
             print_state(run_state(verb.warehouse, StateOptions(as_of, cluster)), output)
+            if as_of.ms is not None and not sources:
+                tell_records(verb.warehouse, METADATA_TOPIC, now_ms=as_of.ms, cluster=cluster)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE
 
 
@@ -170,6 +174,7 @@ def _changed(
     since_ms = None if since is None else given_point("--since", since, now_ms=now_ms)
     with verb_session("internals changed", warehouse=root) as verb:
         print_changes(run_changed(verb.warehouse, ChangesOptions(since_ms, cluster)), output)
+        tell_records(verb.warehouse, METADATA_TOPIC, now_ms=now_ms, cluster=cluster)
     return ExitStatus.DONE
 
 

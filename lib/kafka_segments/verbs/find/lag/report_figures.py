@@ -55,6 +55,7 @@ def figures_of(lags: DataFrame) -> Iterator[Figure]:
         F.count_if(is_found).alias("found"),
         F.count("offset_lag").alias("known_offsets"),
         F.try_sum("offset_lag").alias("offset_lag"),
+        F.count("gone_offsets").alias("known_gone"),
         F.try_sum("gone_offsets").alias("gone_offsets"),
         F.count("time_lag_ms").alias("known_times"),
         F.max("time_lag_ms").alias("time_lag_ms"),
@@ -62,11 +63,12 @@ def figures_of(lags: DataFrame) -> Iterator[Figure]:
     for row in groups.orderBy(*_KEY).collect():
         labels = tuple(row[name] or "" for name in _KEY)
         has_offsets = row["known_offsets"] == row["partitions"]
+        has_gone = row["known_gone"] == row["partitions"]
         has_times = row["known_times"] == row["partitions"]
         yield Figure(_PARTITIONS, labels, row["partitions"])
         yield Figure(_FINDINGS, labels, row["found"])
         yield Figure(_OFFSETS, labels, row["offset_lag"] if has_offsets else None)
-        yield Figure(_GONE, labels, row["gone_offsets"] if has_offsets else None)
+        yield Figure(_GONE, labels, row["gone_offsets"] if has_gone else None)
         yield Figure(_TIME, labels, row["time_lag_ms"] / 1000 if has_times else None)
 
 

@@ -1,7 +1,7 @@
 """Find the segments that index files belong to, by the builds that wrote the files."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.uris import folders_below, join_uri
+from kafka_segments.files.storage.uris import folders_below, join_uri, lies_in
 from kafka_segments.kafka.wire.names import FolderState, is_of_partition, parse_partition_folder
 
 _THINNABLE = ("kafka", "kip33")
@@ -74,13 +74,10 @@ def segments_by_folder(builds: Sequence[Mapping[str, Any]], *, index_dir: str) -
     Gives: folder (string), base_offsets (array of long).
     """
     target = F.lit(None)
-    for build in builds:
-        for source, folder in folders_below(build["sources"]).items():
-            below = join_uri(index_dir, folder)
-            root = source.rstrip("/")
-            rest = F.substring(F.col("path"), len(root) + 1, _TO_THE_END)
-            lies_below = F.col("path").startswith(f"{root}/")
-            target = F.when(lies_below, F.concat(F.lit(below), rest)).otherwise(target)
+    for root, below in _roots(builds, index_dir):
+        rest = F.substring(F.col("path"), len(root) + 1, _TO_THE_END)
+        lies_below = F.col("path").startswith(f"{root}/")
+        target = F.when(lies_below, F.concat(F.lit(below), rest)).otherwise(target)
 
     def transform(segments: DataFrame) -> DataFrame:
         return (
@@ -92,3 +89,19 @@ def segments_by_folder(builds: Sequence[Mapping[str, Any]], *, index_dir: str) -
         )
 
     return transform
+
+
+def origins_of(
+    folder: str, builds: Sequence[Mapping[str, Any]], *, index_dir: str
+) -> Iterator[str]:
+    """Yield the folders whose segments may have their index files in a folder."""
+    for root, below in _roots(builds, index_dir):
+        if lies_in(folder, below):
+            yield root + folder[len(below) :]
+
+
+def _roots(builds: Sequence[Mapping[str, Any]], index_dir: str) -> Iterator[tuple[str, str]]:
+    """Yield each source of builds and the folder of its index files, without a last slash."""
+    for build in builds:
+        for source, folder in folders_below(build["sources"]).items():
+            yield source.rstrip("/"), join_uri(index_dir, folder)

@@ -4,9 +4,11 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_records
 from kafka_segments.console.options import (
     ExitStatus,
     kafka_version_option,
+    now_ms_option,
     output_option,
     run_with,
     verbose_option,
@@ -17,6 +19,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
+from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
 
 @click.command(
@@ -39,6 +42,7 @@ from kafka_segments.kafka.broker_rules.versions import parse_version
     click.option("--group", "groups", multiple=True, help="Only this group; repeatable."),
     click.option("--cluster", help="Only this cluster's logs."),
     click.option("--broker-id", type=INT, help="Only this broker's logs."),
+    now_ms_option,
     output_option(),
     verbose_option,
 )
@@ -60,6 +64,7 @@ def _groups(
     groups: tuple[str, ...],
     cluster: str | None,
     broker_id: int | None,
+    now_ms: int,
     output: str,
 ) -> int:
     from kafka_segments.verbs.find.internals.groups.report import print_groups  # noqa: PLC0415
@@ -70,4 +75,5 @@ def _groups(
     asked = GroupsOptions(rules, cluster, broker_id, groups)
     with verb_session("internals groups", warehouse=absolute_uri(warehouse)) as verb:
         found = print_groups(run_groups(verb.warehouse, asked, verb.caches), output)
+        tell_records(verb.warehouse, OFFSETS_TOPIC, now_ms=now_ms, cluster=cluster)
     return ExitStatus.FINDINGS if found else ExitStatus.DONE

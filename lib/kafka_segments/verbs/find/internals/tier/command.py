@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.as_built import tell_records
 from kafka_segments.console.early import require_tables
 from kafka_segments.console.options import (
     ExitStatus,
@@ -109,6 +110,7 @@ def _tier(
     _refuse(sources, rebuild, not_copied=not_copied)
     if rebuild is None:  # lost records are rebuilt without any
         require_tables(warehouse, ("internal_records",))
+    from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.tier.decide.objects import rebuildable  # noqa: PLC0415
     from kafka_segments.verbs.find.internals.tier.report import (  # noqa: PLC0415
         print_gaps,
@@ -147,6 +149,8 @@ def _tier(
             findings = print_gaps(offsets_not_copied(found), output)
         else:
             findings = print_tier(found, output)
+        if rebuild is None:
+            tell_records(verb.warehouse, REMOTE_LOG_TOPIC, now_ms=now_ms, cluster=cluster)
     return ExitStatus.FINDINGS if findings else ExitStatus.DONE
 
 

@@ -150,23 +150,23 @@ def ask_for_unread(commits: DataFrame) -> DataFrame:
 def first_unread(found: DataFrame) -> DataFrame:
     """Return the first unread record of each log and committed offset.
 
+    The first segment that has it, or cannot be searched, answers: what lies behind does not count.
+
     Needs: rows of ``find_first_records`` with committed_offset.
     Gives: the key of a log, committed_offset, first_unread_offset, first_unread_timestamp_ms
-        (null: there is none), unread_problem (null: none).
+        (null: there is none, or it is not known), unread_problem (null: none).
     """
-    record = F.struct("found_offset", "found_timestamp_ms")
+    answer = F.struct("base_offset", "found_offset", "found_timestamp_ms", "problem")
+    answers = F.col("found_offset").isNotNull() | F.col("problem").isNotNull()
     return (
         found.groupBy(*LOG_KEYS, "committed_offset")
-        .agg(
-            F.min(F.when(F.col("found_offset").isNotNull(), record)).alias("_first"),
-            F.max("problem").alias("unread_problem"),
-        )
+        .agg(F.min(F.when(answers, answer)).alias("_first"))
         .select(
             *LOG_KEYS,
             "committed_offset",
             F.col("_first.found_offset").alias("first_unread_offset"),
             F.col("_first.found_timestamp_ms").alias("first_unread_timestamp_ms"),
-            "unread_problem",
+            F.col("_first.problem").alias("unread_problem"),
         )
     )
 
@@ -210,7 +210,7 @@ def decide_lag(*, at_ms: int) -> Transform:
     2. The lag in time is ``at_ms`` less the timestamp of the first unread record.
     3. Where records from the committed offset on are gone, the first record that is left is
        younger than the first unread one was. Then the true lag in time is greater:
-       ``is_time_lag_least``.
+       ``is_time_lag_least``. Where the log could not be searched, how many are gone is not known.
     4. Where the commits or the log's end are in doubt, no lag is told; ``problem`` says why, and
        where there is no commit, why no end is told.
 
@@ -227,7 +227,10 @@ def decide_lag(*, at_ms: int) -> Transform:
     unread = F.col("first_unread_offset")
     is_read_up = committed >= end
     has_timestamp = F.col("first_unread_timestamp_ms") >= 0
-    gone = F.when(~is_read_up, minus(F.least(F.coalesce(unread, end), end), committed))
+    is_searched = F.col("problem").isNull()
+    is_told_gone = ~is_read_up & (unread.isNotNull() | is_searched)
+    gone = F.when(is_told_gone, minus(F.least(F.coalesce(unread, end), end), committed))
+    gone_offsets = F.when(is_searched, F.coalesce(gone, F.when(is_read_up, F.lit(0))))
 
     doubt = F.coalesce("commits_doubt", F.when(committed.isNotNull(), F.col("doubt")))
     is_told = F.coalesce("commits_doubt", "doubt").isNull()
@@ -256,7 +259,7 @@ def decide_lag(*, at_ms: int) -> Transform:
                 .when(has_timestamp, minus(at_ms, "first_unread_timestamp_ms"))
                 .cast("long")
                 .alias("time_lag_ms"),
-                F.coalesce(gone, F.lit(0)).cast("long").alias("gone_offsets"),
+                gone_offsets.cast("long").alias("gone_offsets"),
                 F.coalesce(gone > 0, F.lit(False)).alias("is_time_lag_least"),
                 F.coalesce("problem", F.when(committed.isNull(), no_end)).alias("problem"),
             )
