@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.lost_records import lost_by_records
 from kafka_segments.kafka.broker_rules.group_records import group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.messages.records import decode_internal
@@ -93,7 +94,50 @@ def records(spark: SparkSession, disk: Path) -> DataFrame:
 
 def groups_of(records: DataFrame, release: str) -> Rows:
     rules = group_record_rules(parse_version(release))
-    return [row.asDict() for row in records.transform(decide_groups(rules)).collect()]
+    rows = records.transform(decide_groups(rules, lost_by_records(records)))
+    return [row.asDict() for row in rows.collect()]
+
+
+def test_a_group_is_known_by_the_record_of_it_that_lies_behind_lost_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A record of a group as a whole, or of a member, may be among the lost ones."""
+    empty, modern = made.empty_classic_group(), made.consumer_group(1)
+    front = [
+        *((made.commit_key(name), VALUE) for name in ("front", "both", "classic", "ended")),
+        (made.group_key("front"), empty),
+        (made.group_key("moved", 3), modern),
+    ]
+    behind = [
+        (made.commit_key("both"), VALUE),
+        (made.commit_key("behind"), VALUE),
+        (made.commit_key("dead"), None),
+        *((made.group_key(name), empty) for name in ("classic", "moved")),
+        (made.group_key("modern", 3), modern),
+        (made.group_key("gone"), None),
+        (made.group_key("ended"), None),
+        (made.group_key("simple"), None),
+        (made.commit_key("simple"), VALUE),
+    ]
+    batches = [made.batch(0, *front), bytes(BROKEN_CRC)]
+    log = made.write_log(tmp_path, 0, (0, batches), (9, [made.batch(9, *behind)]))
+    records = internal_frame(spark, rows_of_log(log))
+
+    found = {row["group_id"]: row for row in groups_of(records, "4.3")}
+
+    names = ("group_type", "group_state", "members")
+    told = {name: tuple(row[one] for one in names) for name, row in found.items() if name}
+    unknown = ("not known", "not known", None)
+    assert told == {
+        **dict.fromkeys(("front", "both", "behind", "dead", "moved", "ended"), unknown),
+        **dict.fromkeys(("classic", "simple"), ("classic", "Empty", 0)),
+        "modern": ("consumer", "not known", None),
+        "gone": (None, None, None),
+    }
+    for name, row in found.items():
+        is_told = name in ("classic", "simple", "gone")
+        assert (row["reason"] is None) == is_told, row
+        assert is_told or "checksum is" in row["reason"]
 
 
 @pytest.mark.parametrize(("place", "release"), list(enumerate(RELEASES)))

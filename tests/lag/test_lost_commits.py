@@ -137,6 +137,7 @@ def test_a_commit_in_front_of_lost_records_is_not_known(
     assert told.status == groups.status == absent.status == 1, (told, groups, absent)
     assert why in told.lines + json.dumps(told.rows)
     assert why in groups.lines + json.dumps(groups.rows)
+    assert {row["group_state"] for row in groups.rows if row["group_id"]} == {"not known"}
     found = lags(told)
     assert {name for name in found if name and found[name] != NOT_KNOWN} >= known
     if happens is not None and "first" not in why:

@@ -34,6 +34,8 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARES_TOPIC = "__share_group_state"
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
 UNKNOWN = "unknown"
+COMMITS = ("LegacyOffsetCommit", "OffsetCommit")
+"""Kinds of records of committed offsets; Kafka takes their keys for the same."""
 GROUP_METADATA = messages.LAYOUTS["GroupMetadataValue"]
 FRAMED = {METADATA_TOPIC: messages.METADATA, REMOTE_LOG_TOPIC: messages.REMOTE_LOG}
 """Topics whose records have a frame before the value, with the layouts of these."""
@@ -45,10 +47,7 @@ KEYED = {
 """Coordinators' topics, with the layouts of keys and values."""
 
 _INT16 = struct.Struct(">h")
-_COMMIT_TYPES = {
-    _INT16.pack(messages.LAYOUTS[name].type_id)
-    for name in ("LegacyOffsetCommitKey", "OffsetCommitKey")
-}
+_COMMIT_TYPES = {_INT16.pack(messages.LAYOUTS[f"{kind}Key"].type_id) for kind in COMMITS}
 _FRAME_VERSION = 1
 _KEYS_KEPT = 4_096
 _MAX_INT16 = 2**15 - 1

@@ -51,7 +51,8 @@ def groups(**options: Any) -> None:
 
     It prints a row for each partition on each broker, and one for each group in it: records and
     bytes, how many of them are live, and how many compaction could remove. Exit status 1: a
-    partition does not load, or not all of its records, or a partition was not read.
+    partition does not load, not all of its records do, a partition was not read, or
+    the state of a group is not known.
     """
     run_with(_groups, options)
 

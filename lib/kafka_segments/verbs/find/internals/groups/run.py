@@ -16,6 +16,7 @@ from kafka_segments.engine.tables.group_offsets import (
     unread_partitions,
 )
 from kafka_segments.engine.tables.internal_files import file_facts, known_files
+from kafka_segments.engine.tables.internal_problems import lost_of_replicas
 from kafka_segments.engine.tables.lost_records import (
     as_read,
     lost_by_records,
@@ -63,7 +64,8 @@ def run_groups(warehouse: Warehouse, options: GroupsOptions, caches: ExitStack) 
             require_values(warehouse.root, what, (value,), asked.select(whose))
             asked = asked.where(F.col(whose) == value)
     records = asked.transform(with_file_facts(file_facts(warehouse)))
-    rows = records.transform(decide_groups(options.rules))
+    lost = lost_of_replicas(warehouse, OFFSETS_TOPIC)
+    rows = records.transform(decide_groups(options.rules, lost))
     logs = _logs_read(warehouse, records, options.cluster, caches)
     if options.broker_id is None:
         tell_not_known(

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.findings import is_unreadable
 from kafka_segments.engine.tables.internal_current import is_control
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.lost_records import with_lost
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
 from kafka_segments.kafka.messages.records import UNKNOWN
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
@@ -26,14 +27,17 @@ _BY_HARM = (LOADS, SKIPS, FAILS, DAMAGED)
 _STATE = {"group_type": "string", "group_state": "string", "members": "long"}
 
 
-def decide_groups(rules: GroupRecordRules) -> Transform:
+def decide_groups(rules: GroupRecordRules, lost: DataFrame | None = None) -> Transform:
     """Decide for each partition of ``__consumer_offsets`` if it loads, and sum up what is in it.
 
-    Needs: rows of ``internal_records`` with what is known of their files (``with_file_facts``).
-    Gives: the log's keys, group_id (null: the row is of the whole partition), group_type (null:
-        there is no such group, though records are left), group_state, members; load (the worst of
-        its records), refused_records (which the release does not read), first_refused_offset,
-        reason (of that one); records, live_records, superseded_records, tombstones; bytes,
+    Needs: rows of ``internal_records`` with what is known of their files (``with_file_facts``);
+        ``lost``: up to where it is not known what is current (``lost_of_replicas``), None: of all
+        logs it is.
+    Gives: the log's keys, group_id (null: the row is of the whole partition), group_type (``not
+        known``; null: there is no such group, though records are left), group_state (so, too),
+        members (null: as group_type); load (the worst of its records), refused_records (which the
+        release does not read), first_refused_offset, reason (of that one, or why the group's state
+        is not known); records, live_records, superseded_records, tombstones; bytes,
         live_bytes, superseded_bytes, tombstone_bytes, cleanable_bytes (of superseded records and
         tombstones outside the active segment). The bytes of a partition include control
         records and what cannot be read.
@@ -45,6 +49,7 @@ def decide_groups(rules: GroupRecordRules) -> Transform:
             .transform(judge_records(rules))
             .transform(with_sizes)
             .transform(with_fates)
+            .transform(with_lost(lost))
         )
         sums = _sums()
         no_group = {name: F.lit(None).cast(kind) for name, kind in _STATE.items()}
@@ -55,6 +60,8 @@ def decide_groups(rules: GroupRecordRules) -> Transform:
             .groupBy(*LOG_KEYS, "group_id")
             .agg(*(sum_.alias(name) for name, sum_ in sums.items()), *live_values())
             .transform(with_group_states)
+            .withColumn("reason", F.coalesce("reason", "state_doubt"))
+            .drop("state_doubt")
         )
         return groups.unionByName(whole).select(*LOG_KEYS, "group_id", *_STATE, *sums)
 

@@ -3,25 +3,37 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.verbs.find.internals.groups.decide.records import LIVE
+from kafka_segments.kafka.messages.records import COMMITS
+from kafka_segments.verbs.find.internals.groups.decide.records import LIVE, TOMBSTONE
 
+NOT_KNOWN = "not known"
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
 NOT_READY = "NotReady"
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 _MODERN = {"ConsumerGroup": CONSUMER, "ShareGroup": SHARE, "StreamsGroup": STREAMS}
+_METADATA = ("GroupMetadata", *(f"{kind}Metadata" for kind in _MODERN))
 _STABLE_MEMBER, _STABLE_IN_STREAMS = 0, 1  # MemberState, of which streams groups have their own
 _NO_EPOCH = -1
 
 
 def live_values() -> list[Column]:
-    """Return the aggregates over a group's live records that ``with_group_states`` needs.
+    """Return the aggregates over a group's last records that ``with_group_states`` needs.
 
-    Needs: fate, and the columns of ``internal_records``.
+    Needs: fate, lost (``lost_records``, and what was not read; null: nothing), and the columns of
+        ``internal_records``.
     """
+    is_live, is_metadata = F.col("fate") == LIVE, F.col("kind").isin(*_METADATA)
+    is_last = F.col("fate").isin(LIVE, TOMBSTONE)
+    is_behind = F.coalesce(F.col("offset") >= F.col("lost.until"), F.lit(True))
     classic = F.json_array_length(F.get_json_object("value_json", "$.members"))
     return [
         F.max(_live("GroupMetadata", classic)).alias("_classic_members"),
-        F.count_if(F.col("fate") == LIVE).alias("_live"),
+        F.count_if(is_live).alias("_live"),
+        F.first("lost").alias("_lost"),
+        F.count_if(is_live & is_behind).alias("_live_behind"),
+        F.count_if(is_last & is_metadata & is_behind).alias("_metadata_behind"),
+        F.count_if(is_live & is_metadata & ~is_behind).alias("_metadata_in_front"),
+        F.max(F.when(is_live & ~F.col("kind").isin(*COMMITS), F.col("problem"))).alias("_garbled"),
         *(
             F.count(_of_type(kind, "Metadata", F.lit(1))).alias(f"_{name}")
             for kind, name in _MODERN.items()
@@ -55,9 +67,16 @@ def with_group_states(groups: DataFrame) -> DataFrame:
        of an earlier epoch than the group, and *Reconciling* until each member has taken it.
        A share group is only *Empty* or *Stable*, a streams group *NotReady* until its topology
        has been looked at.
+    4. Where records are lost, the type is known that a record of group metadata behind them tells,
+       be it a tombstone: of a group without such a record one may be among them. So is the state
+       of a classic group, which is in that record. A newer group's members have records of their
+       own, each of which may be among the lost ones.
+    5. Nor is the state known where a record of it cannot be decoded.
 
     Needs: the aggregates of ``live_values``.
-    Gives: the other columns, and group_type (null: there is no such group), group_state, members.
+    Gives: the other columns, and group_type (``not known``; null: there is no such group),
+        group_state (so, too), members (null: no group, or not known), state_doubt (why the state is
+        not known; null: it is).
     Source: ConsumerGroup, ShareGroup and StreamsGroup.maybeUpdateGroupState;
         GroupMetadataManager.replay.
     """
@@ -84,14 +103,31 @@ def with_group_states(groups: DataFrame) -> DataFrame:
         .when(~is_reconciled, RECONCILING)
         .otherwise(STABLE)
     )
-    known = group_type.isNotNull()
+    has_group = group_type.isNotNull()
+    doubt = _state_doubt(group_type)
+    is_known = doubt.isNull()
     kept = [name for name in groups.columns if not name.startswith("_")]
     return groups.select(
         *kept,
-        group_type.alias("group_type"),
-        F.when(known, state).alias("group_state"),
-        F.when(known, members).cast("long").alias("members"),
+        F.when(_is_type_known(), group_type).otherwise(NOT_KNOWN).alias("group_type"),
+        F.when(~is_known, NOT_KNOWN).when(has_group, state).alias("group_state"),
+        F.when(is_known & has_group, members).cast("long").alias("members"),
+        doubt.alias("state_doubt"),
     )
+
+
+def _is_type_known() -> Column:
+    is_told = (F.col("_metadata_behind") > 0) & (F.col("_metadata_in_front") == 0)
+    is_told &= (F.col("_live_behind") > 0) | (F.col("_live") == 0)
+    return F.col("_lost").isNull() | is_told
+
+
+def _state_doubt(group_type: Column) -> Column:
+    """Return why the state is not known of a group that is taken for one of a type."""
+    is_in_one_record = F.coalesce(group_type == CLASSIC, F.lit(True))
+    is_known = F.col("_lost").isNull() | (_is_type_known() & is_in_one_record)
+    why = F.concat(F.lit("not known: a record of it may be in what is missing: "), "_lost.why")
+    return F.when(~is_known, why).when(F.col("_garbled").isNotNull(), F.col("_garbled"))
 
 
 def _live(kind: str, value: Column) -> Column:
