@@ -203,17 +203,18 @@ def test_a_cut_behind_damage_is_not_known(spark: SparkSession) -> None:
 def test_a_commit_tells_nothing_where_a_later_one_or_its_log_was_not_read(
     spark: SparkSession,
 ) -> None:
-    names = ("commits_doubt", "doubt", "log_end_offset")
-    commits = [(None, None, 9), ("why", None, 9), (None, None, None)]
+    names = ("commits_doubt", "doubt", "problem", "log_end_offset")
+    commits = [(None, None, None, 9), ("why", None, None, 9), (None, None, "cut off", 9)]
+    commits.append((None, None, None, None))
     rows = rows_of(
         spark,
         commits,
         ", ".join(
-            f"{name} {kind}" for name, kind in zip(names, ("string", "string", "long"), strict=True)
+            f"{name} {kind}" for name, kind in zip(names, (*["string"] * 3, "long"), strict=True)
         ),
     )
 
-    sound, unread, no_log = (row["doubt"] for row in rows.transform(in_doubt).collect())
+    sound, unread, garbled, no_log = (row["doubt"] for row in rows.transform(in_doubt).collect())
 
-    assert (sound, unread) == (None, "why")
+    assert (sound, unread, garbled) == (None, "why", "not known: cut off")
     assert no_log.startswith("not known: the tables have no log of it")

@@ -24,6 +24,7 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     ask_for_first,
     coordinators_say,
     decide_transactions,
+    garbled_ids,
     shell_word,
     with_cleanup_policy,
     with_first_times,
@@ -99,21 +100,25 @@ def _metadata(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 
 
 def _records(
-    spark: SparkSession, brokers: dict[int, list[tuple[int, str, dict[str, Any] | None]]]
+    spark: SparkSession, brokers: dict[int, list[tuple[int, str, dict[str, Any] | str | None]]]
 ) -> Any:
-    """Make the coordinator's log on each broker: offset, transactional id, what its value has."""
+    """Make the coordinator's log on each broker: offset, transactional id, what its value has.
+
+    In place of a value, why it cannot be decoded.
+    """
     values = [
         (
             *("c", broker, "/d", "__transaction_state", 0, offset, 0, "TransactionLog"),
             json.dumps({"transactionalId": name}),
-            None if value is None else json.dumps(_value(**value)),
+            json.dumps(_value(**value)) if isinstance(value, dict) else None,
             value is None,
+            value if isinstance(value, str) else None,
         )
         for broker, rows in brokers.items()
         for offset, name, value in rows
     ]
     columns = "offset long, leader_epoch int, kind string, key_json string, value_json string,"
-    return rows_of(spark, values, f"{KEYS}, {columns} is_tombstone boolean")
+    return rows_of(spark, values, f"{KEYS}, {columns} is_tombstone boolean, problem string")
 
 
 def _value(
@@ -137,6 +142,36 @@ def _judged(spark: SparkSession, *partitions: tuple[int, int | None, int]) -> Da
         for number, until, seen in partitions
     ]
     return rows_of(spark, rows, columns)
+
+
+def test_an_id_whose_last_record_cannot_be_decoded_leaves_others_known(spark: SparkSession) -> None:
+    """It may name any producer that no other id names."""
+    opened = _opened(
+        spark, [("orders", n, producer, 4, 1) for n, producer in enumerate((10, 11, 12))]
+    )
+    named = {"producer": 11, "state": COMPLETE_ABORT, "partitions": []}
+    on = {"producer": 10, "state": ONGOING, "partitions": [0]}
+    records = _records(
+        spark, {1: [(0, "named", named), (1, "on", "cut"), (2, "on", on), (3, "on", "cut off")]}
+    )
+    (garbled,) = records.transform(garbled_ids()).collect()
+    of_log = rows_of(
+        spark,
+        [("c", 0, garbled["garbled"], 0, FIRST_MS)],
+        "cluster string, state_partition int, unread string, unread_until long, seen_ms long",
+    )
+
+    rows = opened.transform(
+        decide_transactions(records.transform(coordinators_say()), of_log, now_ms=NOW_MS)
+    ).collect()
+
+    found = {row["producer_id"]: (row["status"], row["problem"]) for row in rows}
+    assert garbled["garbled"] == "the record at offset 3 cannot be decoded: cut off"
+    assert found == {
+        10: ("not known", "not known: the last record of its id cannot be decoded: cut off"),
+        11: ("hanging", None),
+        12: ("not known", garbled["garbled"]),
+    }
 
 
 @pytest.mark.slow
@@ -181,13 +216,14 @@ def test_what_was_not_read_of_the_coordinators_log_is_not_known(
 
 
 @pytest.mark.parametrize(
-    ("lost", "start", "doubt", "why", "until"),
+    ("lost", "start", "doubt", "garbled", "why", "until"),
     [
-        (None, 0, None, None, None),
-        ((7, "a gap"), 0, None, "records are missing in it: a gap", 7),
-        (None, 4, None, "its first segments are missing: ", 4),
-        ((7, "a gap"), 4, None, "records are missing in it: a gap", 7),
-        ((7, "a gap"), 4, "not known: cut", "not known: cut", 2**63 - 1),
+        (None, 0, None, None, None, None),
+        (None, 0, None, "cut off", "cut off", 0),
+        ((7, "a gap"), 0, None, None, "records are missing in it: a gap", 7),
+        (None, 4, None, None, "its first segments are missing: ", 4),
+        ((7, "a gap"), 4, None, None, "records are missing in it: a gap", 7),
+        ((7, "a gap"), 4, "not known: cut", "cut off", "not known: cut", 2**63 - 1),
     ],
 )
 def test_a_coordinators_log_tells_what_lies_behind_all_that_was_not_read(
@@ -195,6 +231,7 @@ def test_a_coordinators_log_tells_what_lies_behind_all_that_was_not_read(
     lost: tuple[int, str] | None,
     start: int,
     doubt: str | None,
+    garbled: str | None,
     why: str | None,
     until: int | None,
 ) -> None:
@@ -204,7 +241,8 @@ def test_a_coordinators_log_tells_what_lies_behind_all_that_was_not_read(
     files = rows_of(spark, [(*log, 70_000)], f"{KEYS}, last_modified_ms long")
 
     replicas = rows_of(spark, [(*log, start, 9, 9, doubt, lost)], columns)
-    (row,) = replicas.transform(sum_up_replicas(files)).collect()
+    of_ids = rows_of(spark, [("c", 0, garbled)], "cluster string, partition int, garbled string")
+    (row,) = replicas.transform(sum_up_replicas(files, of_ids)).collect()
 
     assert (row["unread"] or "").startswith(why or "") and (row["unread"] is None) == (why is None)
     assert (row["unread_until"], row["seen_ms"]) == (until, 70_000)

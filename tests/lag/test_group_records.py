@@ -6,7 +6,8 @@ import pytest
 
 from kafka_segments.kafka.messages.encoder import encode
 from kafka_segments.kafka.messages.messages import LAYOUTS
-from kafka_segments.verbs.find.lag.decide.facts import GroupState, Kind
+from kafka_segments.verbs.find.lag.decide.facts import GroupRecords, GroupState, Kind
+from kafka_segments.verbs.find.lag.decide.whereabouts import Rules, explain
 from kafka_segments.verbs.find.lag.group_records import Put, Record, put_in_order
 from support.logs.group_logs import (
     ABORT,
@@ -134,7 +135,21 @@ def test_a_newer_group_has_the_members_and_topics_of_their_last_records() -> Non
 
 
 def test_what_cannot_be_decoded_is_told_with_its_offset_and_unknown_kinds_are_passed_over() -> None:
-    put = _put(_commit(1), (commit_key("g"), b"\0\3x", None, None), (b"\0\x63x", b"", None, None))
+    put = _put(_commit(1), (commit_key("g")[:-2], b"", None, None), (b"\0\x63x", b"", None, None))
 
     assert _offsets(put) == [1]
     assert [offset for offset, _ in put.problems] == [1]
+
+
+def test_what_has_a_key_and_cannot_be_decoded_is_a_record_of_that_key() -> None:
+    garbled = b"\0\3x"
+    state = (group_key("g"), garbled, None, None)
+    put = _put(_commit(1), (commit_key("g"), garbled, None, None), state)
+
+    assert put.problems == []
+    assert [one.kind for one in put.states] == [Kind.GARBLED]
+    ((first, last),) = put.commits.values()
+    assert (first.committed, last.committed, first.problem) == (1, None, None)
+    assert last.problem is not None
+    told = explain(("t", 0), GroupRecords(put.commits, lost_until=0), Rules(None, {}))
+    assert (told.where, told.is_lost, told.current) == ("not known", True, None)

@@ -132,6 +132,46 @@ def test_a_commit_in_front_of_lost_records_does_not_count_for_sure(spark: SparkS
     assert begun == {"b": known}  # a broker was writing the rest
 
 
+def test_no_key_is_without_a_commit_for_sure_in_front_of_lost_records(spark: SparkSession) -> None:
+    """Its tombstone may be followed by a commit, and a marker may be among what is lost."""
+    of_log = {"lost": (7, "a gap")}
+    deleted = {"committed_offset": None, "commit_timestamp_ms": None, **of_log}
+    open_ = {"committed_offset": 5, "producer_id": 1, **of_log}
+    rows = [
+        {"group_id": "deleted in front", "position": 1, **deleted},
+        {"group_id": "open in front", "position": 2, **open_},
+        {"group_id": "older", "position": 0, "committed_offset": 4, **of_log},
+        {"group_id": "older", "position": 3, **open_},
+        {"group_id": "open behind", "position": 9, **open_, "producer_id": 2},
+        {"group_id": "deleted behind", "position": 7, **deleted},
+        {"producer_id": 1, "control_type": 0, "position": 8, **of_log},
+    ]
+
+    found = _commits(spark, *rows)
+
+    assert set(found) == {"deleted in front", "open in front", "older"}
+    assert all("may be in what is missing" in told for told in found.values())
+
+
+def test_a_commit_that_cannot_be_decoded_leaves_its_own_key_in_doubt(spark: SparkSession) -> None:
+    garbled = {"problem": "cut off", "commit_timestamp_ms": None}
+    rows = [
+        {"group_id": "other", "committed_offset": 5},
+        {"group_id": "garbled", "committed_offset": 5},
+        {"group_id": "mended", **garbled},
+        {"group_id": "aborted", **garbled, "producer_id": 1},
+        {"group_id": "garbled", **garbled},
+        {"group_id": "mended", "committed_offset": 6},
+        {"producer_id": 1, "control_type": 0},
+    ]
+
+    assert _commits(spark, *rows) == {
+        "other": (5, 10, None),
+        "garbled": (None, None, "cut off"),
+        "mended": (6, 10, None),
+    }
+
+
 def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSession) -> None:
     columns = (
         "cluster string, group_id string, topic string, partition int, committed_offset long,"

@@ -104,6 +104,20 @@ def test_a_state_is_its_last_snapshot_and_the_updates_behind_it(
     assert states == {**expected, **({} if at == 8 else {3: (None, None, None, False)})}
 
 
+def test_a_record_that_cannot_be_decoded_leaves_its_own_state_in_doubt(spark: SparkSession) -> None:
+    log = [snapshot(1, 0, 5, 0), snapshot(2, 1, 5), snapshot(3, 2, 5), snapshot(4, 2, 6)]
+    garbled = [(5, "ShareSnapshot", 0), (6, "ShareUpdate", 1), (3, "ShareUpdate", 2)]
+    bad = [(*row[:-5], "cut off", *row[-4:]) for row in rows([(*one, {}) for one in garbled])]
+
+    found = rows_of(spark, [*rows(log), *bad], COLUMNS).transform(
+        decide_share_states(at_ms=1_000_000)
+    )
+
+    doubts = {row["partition"]: row["state_doubt"] for row in found.collect()}
+    why = "not known: a record of it cannot be decoded: cut off"
+    assert doubts == {0: why, 1: why, 2: None}
+
+
 def test_topics_are_named_by_their_ids_in_their_cluster(spark: SparkSession) -> None:
     names = [
         ("c", "A", "orders"),

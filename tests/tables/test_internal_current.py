@@ -36,7 +36,7 @@ def _marker(offset: int, kind: str, producer: int) -> Any:
 NULLABLE = StructType([StructField(f.name, f.dataType) for f in INTERNAL_RECORDS.schema])
 DELETED = {"is_tombstone": True, "value_json": None}
 LOG = [
-    _record(0, "a"),
+    _record(0, "a", "LegacyOffsetCommit"),
     _record(1, "b"),
     _record(2, "a", key_version=1),
     _record(3, "b", **DELETED),

@@ -173,12 +173,13 @@ def test_a_log_in_doubt_has_lost_all(spark: SparkSession) -> None:
 
 def test_records_that_cannot_be_read_are_lost(spark: SparkSession) -> None:
     columns = f"{KEYS}, file string, base_offset long, row long, offset long, problem string"
-    columns += ", is_active boolean"
+    columns += ", is_active boolean, key_json string"
     torn = "40 bytes left, too few for a batch"
     rows = [
         (name, *row)
         for name, file in {
             "at a record": [(0, 0, 0, "version 9"), (0, 1, 1, None)],
+            "of a known key": [(0, 0, 0, "version 9", "{}"), (0, 1, 1, None)],
             "in a file": [(0, 0, 0, None), (0, 1, None, "checksum is 1"), (5, 0, 5, None)],
             "in the last": [(0, 0, 0, None), (0, 1, None, "checksum is 1")],
             "being written": [(0, 0, 0, None), (0, 1, None, torn)],
@@ -186,8 +187,8 @@ def test_records_that_cannot_be_read_are_lost(spark: SparkSession) -> None:
         for row in file
     ]
     records = [
-        ("c", 1, "/d", name, 0, f"{base}.log", base, row, offset, problem, True)
-        for name, base, row, offset, problem in rows
+        ("c", 1, "/d", name, 0, f"{base}.log", base, row, offset, problem, True, *(key or [None]))
+        for name, base, row, offset, problem, *key in rows
     ]
 
     found = rows_of(spark, records, columns).transform(with_unread).collect()
@@ -197,4 +198,5 @@ def test_records_that_cannot_be_read_are_lost(spark: SparkSession) -> None:
         "in a file": (5, "0.log: checksum is 1"),
         "in the last": (MOST, "0.log: checksum is 1"),
         "being written": None,
+        "of a known key": None,
     }

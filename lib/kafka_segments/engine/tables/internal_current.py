@@ -7,13 +7,12 @@ from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.replicas import KnownReplicas, of_answering_replica
 from kafka_segments.kafka.messages import control
 from kafka_segments.kafka.messages.messages import SHARES
-from kafka_segments.kafka.messages.records import SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
+from kafka_segments.kafka.messages.records import COMMITS, SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 
 KEYED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
 """The internal topics whose state is the last value of each key."""
 _CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
-_COMMIT_KIND = "OffsetCommit"
 SHARE_SNAPSHOT, SHARE_UPDATE = (records.kind for records in SHARES)
 
 
@@ -57,13 +56,11 @@ def current_records(known: KnownReplicas) -> Transform:
     Source: OffsetMetadataManager.replay, TransactionStateManager.loadTransactionMetadata,
         ShareCoordinatorShard.replay.
     """
-    waits = (
-        (F.col("kind") == _COMMIT_KIND)
-        & (F.col("producer_id") >= 0)
-        & ~F.coalesce("is_tombstone", F.lit(False))
-    )
+    is_commit = F.col("kind").isin(*COMMITS)
+    waits = is_commit & (F.col("producer_id") >= 0)
+    waits &= ~F.coalesce("is_tombstone", F.lit(False))
     is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
-    of_key = Window.partitionBy("cluster", "topic", "partition", "kind", "_key")
+    of_key = Window.partitionBy("cluster", "topic", "partition", "_kind", "_key")
     of_state = Window.partitionBy("cluster", "topic", "partition", "_key")
     snapshot = F.max(F.when(F.col("kind") == SHARE_SNAPSHOT, F.col("offset"))).over(of_state)
     is_dead = F.coalesce(
@@ -76,12 +73,13 @@ def current_records(known: KnownReplicas) -> Transform:
             .transform(of_answering_replica(known))
             .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
             .withColumn("_key", F.coalesce("key_json", F.hex("key")))
+            .withColumn("_kind", F.when(is_commit, COMMITS[-1]).otherwise(F.col("kind")))
             .where(F.col("_counts") & F.col("_key").isNotNull() & F.col("offset").isNotNull())
             .where(~F.coalesce(is_control(), F.lit(False)))
             .withColumn("_is_dead", is_dead)
             .withColumn("_turn", F.row_number().over(of_key.orderBy(F.desc("offset"))))
             .where("_turn = 1 AND NOT _is_dead")
-            .drop("_counts", "_key", "_is_dead", "_turn")
+            .drop("_counts", "_kind", "_key", "_is_dead", "_turn")
         )
 
     return transform

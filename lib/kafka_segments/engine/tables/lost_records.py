@@ -151,6 +151,8 @@ def with_lost(lost: DataFrame | None) -> Transform:
 def with_unread(records: DataFrame) -> DataFrame:
     """Add ``unread``, as ``lost`` of ``lost_records``, by what could not be read of a log.
 
+    A record whose key is known is not among it: of that key alone it is not known what is current.
+
     Needs: rows of ``internal_records``, all of a log, with is_active (``with_file_facts``).
     Gives: the same, unread (null: all could be read).
     """
@@ -158,7 +160,8 @@ def with_unread(records: DataFrame) -> DataFrame:
     next_base = F.lead("base_offset").over(of_log.orderBy("base_offset", "row"))
     place = _place(F.col("_until"), F.concat_ws(": ", "file", "problem"))
     until = F.coalesce("offset", next_base, F.lit(MOST))
-    unread = F.max(F.when(is_unreadable(), place)).over(of_log)
+    is_of_any_key = is_unreadable() & F.col("key_json").isNull()
+    unread = F.max(F.when(is_of_any_key, place)).over(of_log)
     return records.withColumn("_until", until).withColumn("unread", unread).drop("_until")
 
 

@@ -49,14 +49,14 @@ def aim_failover(*, max_latency_ms: int) -> Transform:
 def in_doubt(commits: DataFrame) -> DataFrame:
     """Say which commits do not tell where the group goes on.
 
-    Needs: commits_doubt, and of the log that a commit is of: doubt, log_end_offset (null: there is
-        no such log).
-    Gives: the same, doubt (null: none), without commits_doubt.
+    Needs: commits_doubt, problem (why a commit cannot be read; null: it can), and of the log that a
+        commit is of: doubt, log_end_offset (null: there is no such log).
+    Gives: the same, doubt (null: none), without commits_doubt and problem.
     """
     no_log = F.when(F.col("log_end_offset").isNull(), F.lit(_NO_LOG))
-    return commits.withColumn("doubt", F.coalesce("commits_doubt", "doubt", no_log)).drop(
-        "commits_doubt"
-    )
+    no_commit = F.concat(F.lit("not known: "), "problem")
+    told = commits.withColumn("doubt", F.coalesce("commits_doubt", no_commit, "doubt", no_log))
+    return told.drop("commits_doubt", "problem")
 
 
 def segments_around(commits: DataFrame) -> Transform:

@@ -97,8 +97,9 @@ def run_failover(warehouse: Warehouse, options: FailoverOptions, caches: ExitSta
     tell_unread_groups(warehouse, (options.group,), known, caches)
     commits = (
         all_commits.where(F.col("group_id") == options.group)
-        .where(F.col("committed_offset").isNotNull() & options.choice.partition_condition())
-        .select(*COMMIT_KEY, "committed_offset", "commits_doubt")
+        .where("committed_offset IS NOT NULL OR commits_doubt IS NOT NULL OR problem IS NOT NULL")
+        .where(options.choice.partition_condition())
+        .select(*COMMIT_KEY, "committed_offset", "commits_doubt", "problem")
         .join(here.replicas(), ["cluster", *PARTITION], how="left")
         .transform(in_doubt)
     )

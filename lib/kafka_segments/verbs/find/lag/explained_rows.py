@@ -11,9 +11,9 @@ from pyspark.sql.types import (
 )
 
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.verbs.find.lag.decide.facts import Commit, GroupState, Kind, Place
+from kafka_segments.verbs.find.lag.decide.facts import Commit, GroupRecords, Kind, Place
 from kafka_segments.verbs.find.lag.decide.resets import Next, next_read
-from kafka_segments.verbs.find.lag.decide.whereabouts import Explained, Rules, explain
+from kafka_segments.verbs.find.lag.decide.whereabouts import Explained, Rules, Whereabouts, explain
 from kafka_segments.verbs.find.lag.group_reading import GroupRead
 
 _COMMIT = "committed_offset long, committed_ms long, leader_epoch long, metadata string"
@@ -49,7 +49,7 @@ def explained_rows(
     ``logs``: log_start_offset, log_end_offset and doubt of the replicas that answer.
     """
     records = read.records
-    state, state_ms = _state(records.states[-1] if records.states else None)
+    state, state_ms = _state(records)
     for place in places:
         found = explain(place, records, rules)
         start, end, problem = _reach(logs.get(place))
@@ -62,19 +62,29 @@ def explained_rows(
             *(records.complete_from, records.complete_from_ms),
             [
                 (one.record_offset, one.timestamp_ms, *_commit(one))
-                for one in records.commits.get(place, ())[-most_commits:]
+                for one in _readable(records.commits.get(place, ()))[-most_commits:]
             ],
         )
 
 
-def _state(state: GroupState | None) -> tuple[str | None, int | None]:
-    """Return what the group is last, in words, and since when."""
+def _state(records: GroupRecords) -> tuple[str | None, int | None]:
+    """Return what the group is last, in words, and since when; None: nothing but commits."""
+    state = records.states[-1] if records.states else None
+    seen = -1 if state is None else state.record_offset
+    if records.lost_until is not None and seen < records.lost_until:
+        return Whereabouts.NOT_KNOWN.value, None
     if state is None:
         return None, None
     if state.kind == Kind.GONE:
         return "deleted", state.timestamp_ms
+    if state.kind == Kind.GARBLED:
+        return Whereabouts.NOT_KNOWN.value, None
     members = f"{state.members} members" if state.members else "empty"
     return f"{members}, {state.kind}", state.since_ms
+
+
+def _readable(commits: Sequence[Commit]) -> list[Commit]:
+    return [one for one in commits if one.problem is None]
 
 
 def _reach(log: Row | None) -> tuple[int | None, int | None, str | None]:

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kafka_segments.kafka.messages.decoder import Message
-from kafka_segments.kafka.messages.records import InternalRecord, decode_internal
+from kafka_segments.kafka.messages.records import COMMITS, InternalRecord, decode_internal
 from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.facts import Commit, GroupState, Kind, Place
 
 _COMMIT_MARKER = 1
-_COMMITS = ("OffsetCommit", "LegacyOffsetCommit")
 _MODERN = ("ConsumerGroup", "StreamsGroup")
 
 
@@ -29,7 +28,10 @@ class Record(NamedTuple):
 
 
 class Put(NamedTuple):
-    """What records say about a group: ``problems`` is what of them cannot be read, by offset."""
+    """What records say about a group.
+
+    ``problems``: by offset, why it is not known whether a record is of the group.
+    """
 
     commits: dict[Place, list[Commit]]
     pending: dict[Place, Commit]
@@ -80,13 +82,12 @@ class _Group:
                     commits.append(commit)
             return
         said = decode_internal(OFFSETS_TOPIC, record.key, record.value)
-        if said.problem is not None:
-            self._problems.append((record.offset, said.problem))
-        elif said.key is None:
-            return  # of a kind that 4.3 has not
-        elif said.kind in _COMMITS:
+        if said.key is None:
+            if said.problem is not None:  # else of a kind that 4.3 has not
+                self._problems.append((record.offset, said.problem))
+        elif said.kind in COMMITS:
             place = (str(said.key["topic"]), int(said.key["partition"]))
-            commit = _commit(record, said.value)
+            commit = _commit(record, said)
             if record.producer_id is None:
                 self._commits.setdefault(place, []).append(commit)
             else:
@@ -95,6 +96,10 @@ class _Group:
             self._take_state(record, said)
 
     def _take_state(self, record: Record, said: InternalRecord) -> None:
+        if said.problem is not None:
+            state = GroupState(record.offset, record.timestamp_ms, Kind.GARBLED)
+            self._states.append(state)
+            return
         if said.kind == "GroupMetadata":
             self._states.append(_classic(record, said))
             return
@@ -121,9 +126,10 @@ class _Group:
         )
 
 
-def _commit(record: Record, value: Message | None) -> Commit:
+def _commit(record: Record, said: InternalRecord) -> Commit:
+    value = said.value
     if value is None:
-        return Commit(record.offset, record.timestamp_ms)
+        return Commit(record.offset, record.timestamp_ms, problem=said.problem)
     expires, epoch = value.get("expireTimestamp", -1), value.get("leaderEpoch", -1)
     return Commit(
         record.offset,

@@ -28,9 +28,11 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     decide_lag,
     ends_found,
     first_unread,
+    is_unread,
     made_later,
     of_groups,
     unread_may_be_lost,
+    with_keys_of,
 )
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits
@@ -87,7 +89,7 @@ def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> Dat
         _check_names(warehouse, options, all_commits, caches)
     may_be_theirs = may_hold(warehouse, options.groups, "offsets_partition")
     commits = (
-        all_commits.where(choice.partition_condition() | F.col("problem").isNotNull())
+        all_commits.where(choice.partition_condition() | is_unread())
         .transform(of_groups(options.groups, may_be_theirs))
         .join(logs, ["cluster", "topic", "partition"], how="left")
     )
@@ -158,7 +160,7 @@ def committed_offsets(
     """
     choice = LogChoice(topics=(OFFSETS_TOPIC,), cluster=cluster)
     tables = LogTables(warehouse, choice, caches, also=READING)
-    replicas = tables.coordinators()
+    replicas = computed_once(tables.coordinators(), caches)
     logs = replicas.select(*LOG_KEYS, F.col("doubt").alias("commits_doubt"), "lost")
     segments = tables.segments_as_built().join(logs, list(LOG_KEYS), how="inner")
     if segments.isEmpty():
@@ -167,6 +169,12 @@ def committed_offsets(
         *("path", "cluster", "commits_doubt", "lost", "unread_until")
     )
     commits = segments.transform(read_commits).join(of_logs, "path", how="inner")
+    unread = logs.where("commits_doubt IS NOT NULL OR lost IS NOT NULL")
+    if not unread.isEmpty():
+        others = tables.segments_as_built().join(tables.other_copies(unread), list(LOG_KEYS))
+        own = others.select("path", "cluster")
+        read = others.transform(read_commits).join(own, "path", how="inner")
+        commits = commits.transform(with_keys_of(read, unread))
     tell_not_known(
         unread_partitions(
             warehouse,

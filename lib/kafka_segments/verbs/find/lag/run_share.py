@@ -68,9 +68,13 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
     own = LogChoice(topics=(SHARES_TOPIC,), cluster=choice.cluster)
     of_states = LogTables(warehouse, own, caches, also=READING)
     state_logs = computed_once(of_states.coordinators(files), caches)
-    decide = decide_share_states(
-        at_ms=moment, known=known_replicas(warehouse), lost=state_logs.transform(all_lost)
-    )
+    lost = state_logs.transform(all_lost)
+    unread, others = lost.where("lost IS NOT NULL"), None
+    if not unread.isEmpty():
+        copies = of_states.other_copies(unread)
+        others = of_shares.join(F.broadcast(copies), list(LOG_KEYS), "left_semi")
+    known = known_replicas(warehouse)
+    decide = decide_share_states(at_ms=moment, known=known, lost=lost, others=others)
     named = records.transform(decide).transform(with_topic_names(_names(warehouse)))
     states = computed_once(named, caches)
     read = _logs_read(records, state_logs)

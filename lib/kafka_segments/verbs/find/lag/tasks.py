@@ -35,14 +35,15 @@ _NOTHING: _Parsed = (None, None, None, None, None, None)
 def read_commits(segments: DataFrame) -> DataFrame:
     """Read the commits in segments of ``__consumer_offsets``.
 
-    Records of other kinds are left out. What cannot be read is a row with ``problem``, an empty
-    group_id, and the partition of ``__consumer_offsets`` as its topic and topic_partition.
+    Records of other kinds are left out. What cannot be read is a row with ``problem``. Where its
+    key is not known either, it has an empty group_id, and the partition of ``__consumer_offsets``
+    as its topic and topic_partition.
 
     Needs: rows of ``segments``.
     Gives: path (of the segment), offsets_partition, position (offset of the record),
         record_timestamp_ms, producer_id (null: none, the commit needs no marker), control_type
         (of a marker: 0 abort, 1 commit; null: a commit), group_id, topic, topic_partition,
-        committed_offset (null: a tombstone), commit_timestamp_ms, problem (null: none).
+        committed_offset (null: a tombstone, or problem), commit_timestamp_ms, problem (null: none).
     """
     records = segments.transform(read_segments(rows="records", columns=_COLUMNS, check="full"))
     is_control = F.coalesce("is_control", F.lit(False))
@@ -68,16 +69,16 @@ def read_commits(segments: DataFrame) -> DataFrame:
             yield _with_parsed(batch, rows, arrow_schema, parsed_schema)
 
     parsed = map_rows(marked, on_task, row_type, most_in_driver=None)
-    is_problem = F.col("problem").isNotNull()
+    is_of_any_key = F.col("problem").isNotNull() & F.col("group_id").isNull()
     of_none = {
         "group_id": F.lit(""),
         "topic": F.lit(OFFSETS_TOPIC),
         "topic_partition": F.col("offsets_partition"),
     }
     return parsed.where(
-        F.col("group_id").isNotNull() | F.col("control_type").isNotNull() | is_problem
+        F.col("group_id").isNotNull() | F.col("control_type").isNotNull() | is_of_any_key
     ).withColumns(
-        {name: F.when(is_problem, value).otherwise(F.col(name)) for name, value in of_none.items()}
+        {name: F.when(is_of_any_key, of).otherwise(F.col(name)) for name, of in of_none.items()}
     )
 
 
@@ -140,12 +141,12 @@ def _parse(
     commit = decode_commit(key, value)
     if commit is None:
         return _NOTHING
-    if commit.problem is not None or commit.key is None:
+    if commit.key is None:
         return (*_NOTHING[:-1], commit.problem)
     committed = commit.value or {}
     return (
         *(commit.key["group"], commit.key["topic"], commit.key["partition"]),
-        *(committed.get("offset"), committed.get("commitTimestamp"), None),
+        *(committed.get("offset"), committed.get("commitTimestamp"), commit.problem),
     )
 
 

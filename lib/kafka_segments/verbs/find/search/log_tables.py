@@ -28,7 +28,7 @@ from kafka_segments.engine.tables.lost_records import (
 )
 from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.tables.record_limits import read_record_limits
-from kafka_segments.engine.tables.replicas import choose_replica, left_over, lost_logs
+from kafka_segments.engine.tables.replicas import PARTITION, choose_replica, left_over, lost_logs
 from kafka_segments.kafka.broker_rules.record_lookups import (
     MOST_RECORD_BYTES,
     RecordLookup,
@@ -249,6 +249,19 @@ class LogTables:
             others.append(self.segments_as_built().transform(lost_by_files(files)))
         unread = [one for one in others if one is not None]
         return replicas.transform(with_lost_of(*unread)) if unread else replicas
+
+    def other_copies(self, replicas: DataFrame) -> DataFrame:
+        """Return the keys of the other logs of the partitions that some replicas are of.
+
+        A log that is left over from a topic that was deleted is none of them.
+        """
+        others = self._described.join(replicas.select(*PARTITION), list(PARTITION), "left_semi")
+        others = others.join(replicas.select(*LOG_KEYS), list(LOG_KEYS), "left_anti")
+        named = named_partitions(self._tables)
+        if named is not None:
+            gone = others.transform(left_over(named)).select(*LOG_KEYS)
+            others = others.join(gone, list(LOG_KEYS), "left_anti")
+        return others.select(*LOG_KEYS)
 
     def _chosen(self) -> DataFrame:
         """Return ``replicas`` with lost (``lost_records``)."""

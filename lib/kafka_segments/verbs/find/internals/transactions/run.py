@@ -41,6 +41,7 @@ from kafka_segments.verbs.find.internals.transactions.decide.transactions import
     ask_for_first,
     coordinators_say,
     decide_transactions,
+    garbled_ids,
     with_cleanup_policy,
     with_first_times,
     with_log_doubts,
@@ -144,7 +145,8 @@ def _judged(
     replicas = replicas.transform(with_lost_of(lost_by_records(closed)))
     columns = (*SEGMENT_KEYS, "last_modified_ms", "vanished_at")
     segments = warehouse.read(SEGMENTS, columns).where("vanished_at IS NULL")
-    read = replicas.transform(sum_up_replicas(segments))
+    garbled = of_state.transform(garbled_ids(known_replicas(warehouse)))
+    read = replicas.transform(sum_up_replicas(segments, garbled))
     named = named_partitions(warehouse)
     if named is None:
         named = replicas.select(*PARTITION).limit(0)

@@ -27,10 +27,11 @@ def decide_commits(*, at_ms: int) -> Transform:
     2. The last record of a key counts; a tombstone deletes the key.
     3. Where all records that are left of a key are later than ``at_ms``, its row has no offset:
        compaction has removed the record that counted then.
-    4. What could not be read stays as a row with ``problem``: the commits in it are not known. The
-       end of a log that is being written is none.
-    5. Of a commit in front of lost records, or of what could not be read, it is not known whether
-       it still counts: a later one may be among them.
+    4. What could not be read stays as a row with ``problem``: the commits in it are not known, or
+       that of its key, if that is known. The end of a log that is being written is none.
+    5. Of a key whose last record lies in front of lost records, or of what could not be read, it is
+       not known what counts, be it a tombstone or a commit whose marker was not seen: a later
+       commit, or its marker, may be among them. A key that only another copy has is such a one.
 
     Needs: cluster, commits_doubt (why the partition's log does not answer; null: it does), lost (of
         the log, see ``lost_records``; null: nothing), unread_until (see ``with_unread_until``) and
@@ -50,9 +51,8 @@ def decide_commits(*, at_ms: int) -> Transform:
     next_marker = F.when(F.col("control_type").isNotNull(), ended)
     marker = F.first(next_marker, ignorenulls=True).over(following)
     is_plain = F.col("producer_id").isNull()
-    is_problem = F.col("problem").isNotNull()
     until = F.coalesce("position", "unread_until")
-    unread = F.when(is_problem, F.struct(until.alias("until"), F.col("problem").alias("why")))
+    unread = F.when(is_unread(), F.struct(until.alias("until"), F.col("problem").alias("why")))
     of_log = Window.partitionBy("cluster", "offsets_partition")
     lost = F.greatest(F.max(unread).over(of_log), F.col("lost"))
     why = F.format_string(
@@ -60,21 +60,27 @@ def decide_commits(*, at_ms: int) -> Transform:
         "offsets_partition",
         "_lost.why",
     )
-    is_lost = ~is_problem & (F.col("position") < F.col("_lost.until"))
+    is_lost = F.coalesce(~is_unread() & (F.col("position") < F.col("_lost.until")), F.lit(False))
     doubt = F.coalesce("commits_doubt", F.when(is_lost, why))
     is_committed = F.col("_marker.control_type") == _COMMIT_MARKER
-    is_known = F.coalesce("commit_timestamp_ms", "record_timestamp_ms") <= at_ms
-    is_known &= is_plain | (F.col("_marker.record_timestamp_ms") <= at_ms)
-    is_tombstone = F.col("committed_offset").isNull() & ~is_problem
+    has_ended = F.coalesce(
+        is_committed & (F.col("_marker.record_timestamp_ms") <= at_ms), F.lit(False)
+    )
+    timestamp = F.coalesce("commit_timestamp_ms", "record_timestamp_ms")
+    is_known = F.coalesce(timestamp <= at_ms, F.lit(True)) & (is_plain | has_ended)
+    is_tombstone = F.col("committed_offset").isNull() & F.col("problem").isNull()
 
     def transform(commits: DataFrame) -> DataFrame:
         return (
-            commits.where(~is_problem | until.isNotNull())
+            commits.where(F.col("problem").isNull() | until.isNotNull())
             .withColumns({"_marker": marker, "_lost": lost})
-            .where((is_plain | is_problem | is_committed) & F.col("group_id").isNotNull())
-            .withColumn("_is_known", is_problem | is_known)
+            .withColumn("_doubt", doubt)
+            .where(F.col("group_id").isNotNull())
+            .where(is_plain | is_unread() | is_committed | F.col("_doubt").isNotNull())
+            .withColumn("_is_known", is_unread() | is_known)
             .withColumn("_rank", F.row_number().over(latest))
-            .where((F.col("_rank") == 1) & ~(is_tombstone & F.col("_is_known")))
+            .where("_rank = 1")
+            .where(~is_tombstone | ~F.col("_is_known") | F.col("_doubt").isNotNull())
             .select(
                 "cluster",
                 "group_id",
@@ -85,10 +91,37 @@ def decide_commits(*, at_ms: int) -> Transform:
                     "commit_timestamp_ms"
                 ),
                 "problem",
-                doubt.alias("commits_doubt"),
+                F.col("_doubt").alias("commits_doubt"),
                 "offsets_partition",
             )
         )
+
+    return transform
+
+
+def with_keys_of(others: DataFrame, unread: DataFrame) -> Transform:
+    """Add the keys that other copies of partitions name, where the copy that answers lacks records.
+
+    A key whose last record in such a copy is a tombstone is none of them.
+
+    Needs: what ``decide_commits`` does; ``others``: the same columns of other copies, without
+        commits_doubt, lost and unread_until; ``unread``: cluster, partition, commits_doubt, lost of
+        the copies that answer.
+    Gives: the same, a row of each such key in front of all records.
+    """
+    key = ("cluster", "offsets_partition", "group_id", "topic", "topic_partition")
+    is_there = F.coalesce("committed_offset", F.when(F.col("problem").isNotNull(), NO_OFFSET))
+    last = F.max_by(is_there, "position").alias("_last")
+    of_partition = unread.select(
+        *("cluster", F.col("partition").alias("offsets_partition"), "commits_doubt", "lost")
+    )
+
+    def transform(commits: DataFrame) -> DataFrame:
+        named = others.where(F.col("group_id").isNotNull() & ~is_unread())
+        keys = named.groupBy(*key).agg(last).where("_last IS NOT NULL").drop("_last")
+        rows = keys.join(F.broadcast(of_partition), ["cluster", "offsets_partition"])
+        rows = rows.withColumn("position", F.lit(NO_OFFSET).cast("long"))
+        return commits.unionByName(rows, allowMissingColumns=True)
 
     return transform
 
@@ -116,15 +149,22 @@ def made_later(topics: DataFrame, *, at_ms: int) -> Transform:
     return transform
 
 
+def is_unread() -> Column:
+    """Tell whether a row is of what could not be read, be it a commit of whichever key.
+
+    Needs: group_id, problem.
+    """
+    return F.col("problem").isNotNull() & (F.col("group_id") == "")
+
+
 def of_groups(groups: Sequence[str], may_hold: Column) -> Transform:
     """Keep the commits of these groups, and what could not be read; no groups: all.
 
     ``may_hold``: tells whether what could not be read may hold one of them.
     """
-    is_unread = (F.col("group_id") == "") & may_hold
 
     def transform(commits: DataFrame) -> DataFrame:
-        asked = F.col("group_id").isin(*groups) | is_unread
+        asked = F.col("group_id").isin(*groups) | (is_unread() & may_hold)
         return commits.where(asked) if groups else commits
 
     return transform

@@ -15,11 +15,12 @@ class Commit(NamedTuple):
     Attributes:
         record_offset: In ``__consumer_offsets``.
         timestamp_ms: Of the record; below 0: it has none.
-        committed: The offset; None: a tombstone.
+        committed: The offset; None: a tombstone, or ``problem``.
         commit_ms: When it was committed.
         expire_ms: When it expires by itself, as a client before 2.1 asked for; None: by the broker.
         leader_epoch: Of the last record that was consumed; None: not told.
         metadata: What the client wrote beside it.
+        problem: Why the value cannot be decoded; None: it can.
     """
 
     record_offset: int
@@ -29,6 +30,7 @@ class Commit(NamedTuple):
     expire_ms: int | None = None
     leader_epoch: int | None = None
     metadata: str = ""
+    problem: str | None = None
 
 
 class Kind(StrEnum):
@@ -37,6 +39,7 @@ class Kind(StrEnum):
     CLASSIC = "classic group"
     MODERN = "group of the newer protocol"
     GONE = "deleted"
+    GARBLED = "not readable"
 
 
 class GroupState(NamedTuple):
@@ -45,7 +48,7 @@ class GroupState(NamedTuple):
     Attributes:
         record_offset: In ``__consumer_offsets``.
         timestamp_ms: Of the record.
-        kind: Of group; GONE: its record has a tombstone.
+        kind: Of group; GONE: its record has a tombstone; GARBLED: it cannot be decoded.
         members: How many it has.
         since_ms: Since when it is in that state; None: not told.
         protocol_type: Of a classic group: ``consumer``, another, or empty.

@@ -7,7 +7,12 @@ from kafka_segments.engine.tables.internal_current import SHARE_SNAPSHOT, SHARE_
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.engine.tables.lost_records import with_lost, with_unread
-from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, with_doubt
+from kafka_segments.engine.tables.replicas import (
+    NOTHING_KNOWN,
+    PARTITION,
+    KnownReplicas,
+    with_doubt,
+)
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
     AHEAD,
@@ -23,11 +28,16 @@ NOT_BEGUN, NO_STATE = "nothing read yet", "no state left from that time"
 NO_SHARE_FINDINGS = (*NO_FINDINGS, NOT_BEGUN)
 """Statuses that no one must look at."""
 _KEY = ("cluster", "group_id", "topic_id", "partition")
+_KEY_JSON = "STRUCT<groupId: STRING, topicId: STRING, partition: INT>"
 _NONE = -1
 
 
 def decide_share_states(
-    *, at_ms: int, known: KnownReplicas = NOTHING_KNOWN, lost: DataFrame | None = None
+    *,
+    at_ms: int,
+    known: KnownReplicas = NOTHING_KNOWN,
+    lost: DataFrame | None = None,
+    others: DataFrame | None = None,
 ) -> Transform:
     """Tell what the share coordinator had of each partition of each share group at a moment.
 
@@ -36,16 +46,18 @@ def decide_share_states(
     2. A tombstone deletes the state.
     3. Where all that is left of a state is later than ``at_ms``, its row says so.
     4. Of a state whose last snapshot lies in front of lost records, or of what could not be read,
-       it is not known whether it still holds: a later record may be among them.
+       it is not known whether it still holds: a later record may be among them. Nor of one of
+       whose records that count one cannot be decoded, nor, where the copy that answers has lost
+       records, of one that only another copy has.
 
     Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas;
-        ``lost``: rows of ``lost_records``, None: there are none.
+        ``lost``: rows of ``lost_records``, None: there are none; ``others``: rows of
+        ``internal_records`` of other copies of the logs in ``lost``, None: there are none.
     Gives: cluster, group_id, topic_id, partition, is_known (false: case 3), start_offset (null:
         the group has read nothing), delivery_complete_count (null: not known), state_offset (of
         the last record), state_ms, state_doubt (why the state is not known; null: it is).
     Source: ShareCoordinatorShard.handleShareSnapshot, handleShareUpdate, merge.
     """
-    key = "STRUCT<groupId: STRING, topicId: STRING, partition: INT>"
     value = "STRUCT<startOffset: BIGINT, deliveryCompleteCount: BIGINT>"
     is_snapshot = F.col("_is_known") & (F.col("kind") == SHARE_SNAPSHOT)
     of_key = Window.partitionBy(*_KEY)
@@ -64,7 +76,11 @@ def decide_share_states(
         place["why"],
     )
     is_lost = F.coalesce(F.max("_snapshot"), F.lit(_NONE)) < place["until"]
-    doubt = F.coalesce(F.max("doubt"), F.when(is_lost, why))
+    garbled = F.max_by(
+        "problem", F.when(is_counted & F.col("problem").isNotNull(), F.col("offset"))
+    )
+    no_word = F.concat(F.lit("not known: a record of it cannot be decoded: "), garbled)
+    doubt = F.coalesce(F.max("doubt"), F.when(is_lost, why), no_word)
 
     def transform(records: DataFrame) -> DataFrame:
         states = (
@@ -72,19 +88,17 @@ def decide_share_states(
             .transform(with_doubt(known))
             .transform(with_unread)
             .transform(with_lost(lost))
-            .where(F.col("kind").isin(SHARE_SNAPSHOT, SHARE_UPDATE) & F.col("problem").isNull())
-            .withColumn("_key", F.from_json("key_json", key))
+            .transform(_with_keys)
             .withColumn("_value", F.from_json("value_json", value))
             .select(
                 "cluster",
-                F.col("_key.groupId").alias("group_id"),
-                F.col("_key.topicId").alias("topic_id"),
-                F.col("_key.partition").alias("partition"),
-                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value"),
+                *_key_fields(),
+                *("offset", "timestamp_ms", "kind", "is_tombstone", "_value", "problem"),
                 *("doubt", "unread", "lost"),
                 F.col("partition").alias("_state_partition"),
                 (F.col("timestamp_ms") <= at_ms).alias("_is_known"),
             )
+            .transform(_with_keys_of(others, lost))
             .withColumn("_snapshot", last_snapshot)
             .groupBy(*_KEY)
             .agg(
@@ -97,9 +111,38 @@ def decide_share_states(
                 F.max_by("is_tombstone", counted).alias("_is_deleted"),
             )
         )
-        return states.where(~F.coalesce("_is_deleted", F.lit(False))).drop("_is_deleted")
+        is_deleted = F.coalesce("_is_deleted", F.lit(False)) & F.col("state_doubt").isNull()
+        return states.where(~is_deleted).drop("_is_deleted")
 
     return transform
+
+
+def _with_keys(records: DataFrame) -> DataFrame:
+    states = records.where(F.col("kind").isin(SHARE_SNAPSHOT, SHARE_UPDATE))
+    named = states.where(F.col("key_json").isNotNull())
+    return named.withColumn("_key", F.from_json("key_json", _KEY_JSON))
+
+
+def _with_keys_of(others: DataFrame | None, lost: DataFrame | None) -> Transform:
+    """Add the keys of other copies of logs that have lost records, without a record."""
+    if others is None or lost is None:
+        return lambda states: states
+    of_partition = lost.where("lost IS NOT NULL").select(*PARTITION, "lost")
+    is_deleted = F.max_by("is_tombstone", "offset")
+    rows = (
+        others.transform(_with_keys)
+        .groupBy(*PARTITION, "_key")
+        .agg(is_deleted.alias("_is_deleted"))
+        .where("NOT _is_deleted")
+        .join(F.broadcast(of_partition), list(PARTITION))
+        .select("cluster", *_key_fields(), "lost", F.col("partition").alias("_state_partition"))
+    )
+    return lambda states: states.unionByName(rows, allowMissingColumns=True)
+
+
+def _key_fields() -> list[Column]:
+    fields = {"groupId": "group_id", "topicId": "topic_id", "partition": "partition"}
+    return [F.col(f"_key.{field}").alias(name) for field, name in fields.items()]
 
 
 def with_topic_names(names: DataFrame) -> Transform:

@@ -93,6 +93,9 @@ def explain(place: Place, records: GroupRecords, rules: Rules) -> Explained:
     last = commits[-1] if commits else None
     found = _explained(place, commits, records, rules)
     seen = -1 if last is None else last.record_offset
+    if last is not None and last.problem is not None:
+        why = f"its last commit cannot be decoded: {last.problem}"
+        return found._replace(where=Whereabouts.NOT_KNOWN, why=why, is_lost=True)
     if records.lost_until is not None and seen < records.lost_until:
         return found._replace(where=Whereabouts.NOT_KNOWN, why=records.lost_why, is_lost=True)
     return found
@@ -152,6 +155,9 @@ def _gone(
     state = _state_at(gone.record_offset, records)
     if state is None and records.states and records.complete_from != 0:
         why = "what its group was then is compacted away: it expired or was deleted"
+        return found._replace(why=why)
+    if state is not None and state.kind == Kind.GARBLED:
+        why = "what its group was then cannot be decoded: it expired or was deleted"
         return found._replace(why=why)
     cannot = _cannot_expire(place[0], state)
     if cannot:

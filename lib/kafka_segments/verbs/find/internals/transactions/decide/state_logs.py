@@ -20,18 +20,19 @@ _ADD = "add the disk of a broker that has it as --source of `kafka-segments buil
 _ALL = "not known: no metadata of the cluster says how many partitions __transaction_state has; "
 
 
-def sum_up_replicas(segments: DataFrame) -> Transform:
+def sum_up_replicas(segments: DataFrame, garbled: DataFrame) -> Transform:
     """Say of the replica that answers for a partition what was not read, and how new it is.
 
     1. A log that is in doubt tells nothing. Of one that has lost records, what lies in front of
-       them is not known: a later record of the same id may be among them.
+       them is not known: a later record of the same id may be among them. One whose value cannot
+       be decoded may name any producer.
     2. The topic is compacted alone: its log begins at offset 0.
     3. A replica is as new as its last file. Where it reaches its checkpointed high watermark, it is
        as new as the last file of its disk, less the time in which checkpoints are made.
 
     Needs: replicas as ``choose_replica`` gives them, with high_watermark and lost
         (``lost_records``, and what was not read); ``segments``: rows of ``segments`` of files that
-        are there, of all topics.
+        are there, of all topics; ``garbled``: rows of ``garbled_ids``.
     Gives: cluster, partition, unread (why it was not read soundly; null: it was), unread_until (of
         records from here on it is known that they are the last ones of their id), seen_ms.
     """
@@ -40,8 +41,9 @@ def sum_up_replicas(segments: DataFrame) -> Transform:
     is_late = F.col("log_start_offset") > 0
     late = F.when(is_late, F.concat(F.lit("its first segments are missing: "), F.lit(_ADD)))
     lost = F.concat(F.lit("records are missing in it: "), F.col("lost.why"))
+    no_id = F.when(F.col("garbled").isNotNull(), 0)
     until = F.when(F.col("doubt").isNotNull(), MOST).otherwise(
-        F.coalesce("lost.until", F.when(is_late, F.col("log_start_offset")))
+        F.coalesce("lost.until", F.when(is_late, F.col("log_start_offset")), no_id)
     )
     disk_ms = minus("_disk_ms", CHECKPOINTED_EACH_MS)
     is_whole = F.col("log_end_offset") >= F.col("high_watermark")
@@ -50,10 +52,11 @@ def sum_up_replicas(segments: DataFrame) -> Transform:
         return (
             replicas.join(files, list(LOG_KEYS))
             .join(disks, list(LOG_KEYS[:3]), "left")
+            .join(garbled, ["cluster", "partition"], "left")
             .select(
                 "cluster",
                 "partition",
-                F.coalesce("doubt", lost, late).alias("unread"),
+                F.coalesce("doubt", lost, late, "garbled").alias("unread"),
                 until.alias("unread_until"),
                 F.greatest("_file_ms", F.when(is_whole, disk_ms)).alias("seen_ms"),
             )

@@ -29,6 +29,7 @@ _VALUE = (
     " transactionStartTimestampMs long"
 )
 _KIND = TRANSACTIONS[0].kind
+_OF_ID = ("state_offset", "state_problem")
 
 
 def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
@@ -44,37 +45,64 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     Gives: cluster, state_partition (of the coordinator's log), transactional_id, producer_id,
         coordinator_epoch (the producer's, as the coordinator has it), state, is_forgotten,
         timeout_ms, coordinator_start_ms (null: none), partitions (names), state_offset (of the last
-        record of the id that is left in the replica that answers; null: none).
+        record of the id that is left in the replica that answers; null: none), state_problem (why
+        that record cannot be decoded; null: it can).
     Source: TransactionState.
     """
-    of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
     key = ["cluster", "key_json"]
     of_producer = Window.partitionBy("cluster", "_value.producerId").orderBy(F.desc("offset"))
 
     def transform(records: DataFrame) -> DataFrame:
         said = (
             records.where(F.col("topic") == TRANSACTIONS_TOPIC)
-            .where((F.col("kind") == _KIND) & F.col("key_json").isNotNull())
+            .where(_names_id())
             .withColumn("_value", F.from_json("value_json", _VALUE))
         )
-        newest = (
-            said.transform(of_answering_replica(known))
-            .withColumn("_turn", F.row_number().over(of_id))
-            .where("_turn = 1")
-            .withColumn("state_offset", F.col("offset"))
-        )
+        of_id = {"state_offset": F.col("offset"), "state_problem": F.col("problem")}
+        newest = said.transform(_last_of_ids(known)).withColumns(of_id)
         last = newest.where("NOT is_tombstone").transform(_said(is_forgotten=False))
         earlier = (
             said.where("NOT is_tombstone")
             .withColumn("_turn", F.row_number().over(of_producer))
             .where("_turn = 1")
-            .join(newest.select(*key, "state_offset"), key, "left")
+            .join(newest.select(*key, *_OF_ID), key, "left")
             .transform(_said(is_forgotten=True))
             .join(last.select("cluster", "producer_id"), ["cluster", "producer_id"], "left_anti")
         )
         return last.unionByName(earlier)
 
     return transform
+
+
+def garbled_ids(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
+    """Return the partitions of the coordinator's log that have an id whose state cannot be decoded.
+
+    Needs, ``known``: as ``coordinators_say``.
+    Gives: cluster, partition, garbled (why).
+    """
+    why = F.format_string("the record at offset %d cannot be decoded: %s", "offset", "problem")
+
+    def transform(records: DataFrame) -> DataFrame:
+        newest = records.transform(_last_of_ids(known)).where("problem IS NOT NULL")
+        return newest.groupBy("cluster", "partition").agg(F.min(why).alias("garbled"))
+
+    return transform
+
+
+def _last_of_ids(known: KnownReplicas) -> Transform:
+    """Keep the last record of each transactional id in the replica that answers."""
+    of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
+
+    def transform(records: DataFrame) -> DataFrame:
+        said = records.where(F.col("topic") == TRANSACTIONS_TOPIC).where(_names_id())
+        answering = said.transform(of_answering_replica(known))
+        return answering.withColumn("_turn", F.row_number().over(of_id)).where("_turn = 1")
+
+    return transform
+
+
+def _names_id() -> Column:
+    return (F.col("kind") == _KIND) & F.col("key_json").isNotNull()
 
 
 def _said(*, is_forgotten: bool) -> Transform:
@@ -99,7 +127,7 @@ def _said(*, is_forgotten: bool) -> Transform:
             F.col("_value.transactionTimeoutMs").alias("timeout_ms"),
             F.when(start_ms >= 0, start_ms).alias("coordinator_start_ms"),
             F.coalesce(F.flatten(names), F.array().cast("array<string>")).alias("partitions"),
-            "state_offset",
+            *_OF_ID,
         )
 
     return transform
@@ -252,7 +280,8 @@ def decide_transactions(coordinators: DataFrame, judged: DataFrame, *, now_ms: i
     3. It is *overdue* if its timeout has passed: the coordinator aborts it once it runs.
     4. Else it is *ongoing*.
     5. It is *not known* if the log that has it open is in doubt, or if the partition of the
-       coordinator's log that names the producer was not read soundly behind its id's last record.
+       coordinator's log that names the producer was not read soundly behind its id's last record,
+       or from that record on.
        A producer never goes from one id to another: where no partition names it, that its
        transaction hangs is not known unless all were read, nor where the producer's partition
        (without one: each) is older than the transaction's first record.
@@ -285,6 +314,9 @@ def decide_transactions(coordinators: DataFrame, judged: DataFrame, *, now_ms: i
     problem = F.coalesce(
         "log_doubt",
         "own_unread",
+        F.concat(
+            F.lit("not known: the last record of its id cannot be decoded: "), "state_problem"
+        ),
         F.when(hangs & F.col("state_partition").isNull(), F.col("all_unread")),
         F.when(hangs & ~is_newer, F.lit(_OLDER)),
     )
