@@ -268,13 +268,22 @@ def test_the_first_record_of_a_transaction_is_asked_of_its_segment(spark: SparkS
 def test_a_transaction_began_at_the_record_that_is_there_still(spark: SparkSession) -> None:
     found = rows_of(
         spark,
-        [(1, 5, 5, 100), (2, 5, 6, 100), (3, 5, None, None)],
-        "n int, first_offset long, found_offset long, found_timestamp_ms long",
-    )
+        [
+            (1, 5, 5, 100, 5, None),
+            (2, 5, 6, 100, 5, None),
+            (3, 5, 6, 100, 6, None),
+            (4, 5, None, None, None, "/p: gone"),
+        ],
+        "n int, first_offset long, found_offset long, found_timestamp_ms long,"
+        " found_batch_offset long, problem string",
+    ).withColumn("path", F.lit("/p"))
 
     rows = found.transform(with_first_times).orderBy("n").collect()
 
-    assert [row["first_ms"] for row in rows] == [100, None, None]
+    assert [row["first_ms"] for row in rows] == [100, None, None, None]
+    why = "not known: where it began was not found: /p: "
+    expected = [None, None, f"{why}it no longer has offset 5", f"{why}gone"]
+    assert [row["first_doubt"] for row in rows] == expected
 
 
 @pytest.mark.slow
@@ -357,10 +366,13 @@ def test_a_marker_may_be_among_lost_records_behind_its_transaction(spark: SparkS
         (*LOG, "orders", 1, None, None),
         (*LOG, "orders", 2, "not known: it is cut", None),
     ]
-    opened = [(*LOG, "orders", number, 0, at) for number in range(3) for at in (4, 20)]
+    places = [(number, at) for number in range(3) for at in (4, 20)]
+    opened = [
+        (*LOG, "orders", number, 0, at, "gone" if number < 2 else None) for number, at in places
+    ]
 
     found = (
-        rows_of(spark, opened, f"{KEYS}, producer_id long, first_offset long")
+        rows_of(spark, opened, f"{KEYS}, producer_id long, first_offset long, first_doubt string")
         .transform(
             with_log_doubts(rows_of(spark, replicas, f"{KEYS}, log_doubt string, lost {place}"))
         )
@@ -370,7 +382,7 @@ def test_a_marker_may_be_among_lost_records_behind_its_transaction(spark: SparkS
 
     why = "not known: its marker may be in what is missing: offsets 5 to 19 are in no segment"
     cut = "not known: it is cut"
-    assert [row["log_doubt"] for row in found] == [why, None, None, None, cut, cut]
+    assert [row["log_doubt"] for row in found] == [why, "gone", "gone", "gone", cut, cut]
 
 
 def test_logs_that_do_not_tell_all_transactions_are_told_by_their_reason() -> None:
@@ -478,7 +490,7 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
         found = run_transactions(tables, options, caches).collect()
         for log in tmp_path.glob("disks/node-*/*/orders-2/*.log"):
             log.unlink()
-        without = run_transactions(tables, options, caches).where("status = 'hanging'").collect()
+        without = run_transactions(tables, options, caches).collect()
 
     keys = ("topic", "partition", "producer_id", "producer_epoch")
     producers = json.loads((cluster / "answers" / "producers.json").read_text())
@@ -504,5 +516,8 @@ def test_a_clusters_disks_tell_of_open_transactions_what_admin_did(
         ("orders", "delete", None),
         ("clicks", "compact", 0),
     }
-    assert [row.asDict() for row in without] == [{**hanging.asDict(), "since_ms": None}]
+    (gone,) = [row for row in without if row["producer_id"] == hanging["producer_id"]]
+    assert gone["problem"].startswith("not known: where it began was not found: ")
+    nothing = {"since_ms": None, "status": "not known", "command": None, "problem": gone["problem"]}
+    assert gone.asDict() == {**hanging.asDict(), **nothing}
     assert hanging["command"].endswith("--topic orders --partition 2 --start-offset 49")

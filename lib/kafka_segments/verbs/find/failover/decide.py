@@ -11,6 +11,7 @@ from kafka_segments.verbs.find.search.decide.locate import KAFKA
 from kafka_segments.verbs.find.search.decide.unread import with_unread
 
 PARTITION = ("topic", "partition")
+_AROUND = ("last_timestamp_ms", "least_unread_timestamp_ms")
 _NO_LOG = "not known: the tables have no log of it; build with the disk of a broker that has it"
 _NO_LOG_THERE = (
     "not known: the tables of the other cluster have no log of it; build with the disk of a broker"
@@ -131,6 +132,8 @@ def plan_failover(answers: DataFrame) -> Transform:
 
     An answer without a record is the end of the log there; if there is a problem, it is not known.
     Without any answer ``problem`` says why: nothing was to be asked, or there is no such log there.
+    Where messages around the committed offset could not be read, one of these may be the oldest
+    that is unread: then nothing but the committed offset is told.
 
     Needs: what ``aim_failover`` gives, committed_offset, unread_problem; ``answers``: of the other
         cluster to ``ask_other_cluster``.
@@ -149,18 +152,18 @@ def plan_failover(answers: DataFrame) -> Transform:
     )
     why = F.when(F.col("target_ms") >= 0, F.lit(_NO_LOG_THERE)).otherwise(F.lit(_NO_TIME))
     unanswered = F.when(F.col("_is_answered").isNull(), why)
+    is_read = F.col("unread_problem").isNull()
+    values = {
+        **{name: F.col(name) for name in (*_AROUND, "is_margin_enough", "target_ms", "to_offset")},
+        "expected_duplicates": minus("after_last", "to_offset"),
+        "most_duplicates": minus("after_margin", "to_offset"),
+    }
 
     def transform(aimed: DataFrame) -> DataFrame:
         return aimed.join(there, list(PARTITION), how="left").select(
             *PARTITION,
             "committed_offset",
-            "last_timestamp_ms",
-            "least_unread_timestamp_ms",
-            "is_margin_enough",
-            "target_ms",
-            "to_offset",
-            minus("after_last", "to_offset").alias("expected_duplicates"),
-            minus("after_margin", "to_offset").alias("most_duplicates"),
+            *(F.when(is_read, value).alias(name) for name, value in values.items()),
             F.coalesce("unread_problem", "problem", unanswered).alias("problem"),
         )
 

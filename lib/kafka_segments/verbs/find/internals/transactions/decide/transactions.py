@@ -151,13 +151,23 @@ def ask_for_first(segments: DataFrame) -> Transform:
 
 
 def with_first_times(found: DataFrame) -> DataFrame:
-    """Add the timestamp of each transaction's first record.
+    """Add the timestamp of each transaction's first record, and why its batch was not found.
 
-    Needs: first_offset, found_offset, found_timestamp_ms.
-    Gives: the same, first_ms (null: the segment is gone, or no longer has the record).
+    A segment that is gone or was replaced since the build does not tell that it is open still.
+
+    Needs: first_offset, and what ``find_first_records`` gives.
+    Gives: the same, first_ms (null: it was not read), first_doubt (null: its batch is there).
     """
     is_it = F.col("found_offset") == F.col("first_offset")
-    return found.withColumn("first_ms", F.when(is_it, F.col("found_timestamp_ms")))
+    is_there = is_it | (F.col("found_batch_offset") == F.col("first_offset"))
+    other = F.format_string("%s: it no longer has offset %d", "path", "first_offset")
+    why = F.concat(F.lit("not known: where it began was not found: "), F.coalesce("problem", other))
+    return found.withColumns(
+        {
+            "first_ms": F.when(is_it, F.col("found_timestamp_ms")),
+            "first_doubt": F.when(~F.coalesce(is_there, F.lit(False)), why),
+        }
+    )
 
 
 def with_producers(segments: DataFrame) -> Transform:
@@ -219,8 +229,8 @@ def with_log_doubts(replicas: DataFrame) -> Transform:
 
     The marker of a transaction that begins in front of lost records may be among these.
 
-    Needs: the key of a log, first_offset; ``replicas``: the key of a log, log_doubt, lost
-        (``lost_records``).
+    Needs: the key of a log, first_offset, first_doubt; ``replicas``: the key of a log, log_doubt,
+        lost (``lost_records``).
     """
     told = replicas.select(*LOG_KEYS, "log_doubt", F.col("lost").alias("_lost"))
     why = F.concat(F.lit("not known: its marker may be in what is missing: "), "_lost.why")
@@ -228,8 +238,8 @@ def with_log_doubts(replicas: DataFrame) -> Transform:
 
     def transform(opened: DataFrame) -> DataFrame:
         joined = opened.join(told, list(LOG_KEYS), how="left")
-        doubt = F.coalesce("log_doubt", F.when(is_in_front, why))
-        return joined.withColumn("log_doubt", doubt).drop("_lost")
+        doubt = F.coalesce("log_doubt", F.when(is_in_front, why), "first_doubt")
+        return joined.withColumn("log_doubt", doubt).drop("_lost", "first_doubt")
 
     return transform
 
