@@ -13,12 +13,14 @@ from kafka_segments.engine.tables.internal_current import current_records
 from kafka_segments.engine.tables.replicas import NOTHING_KNOWN
 from kafka_segments.engine.tables.views import CURRENT, PROBLEMS, register_views, view_names
 from support.spark.filled_tables import fill
+from support.spark.rows_of import rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few")]
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 ABORT, COMMIT = '{"type":0}', '{"type":1}'
 NONE = -1
+KEYS = "cluster string, broker_id int, log_dir string, topic string, partition int"
 
 
 def _record(offset: int, name: str | None, kind: str | None = "OffsetCommit", **other: Any) -> Any:
@@ -89,6 +91,40 @@ def test_updates_of_a_share_state_go_with_a_later_snapshot(spark: SparkSession) 
         ("alive", "ShareUpdate", False),
         ("dead", "ShareSnapshot", False),
         ("gone", "ShareSnapshot", True),
+    ]
+
+
+def test_a_commit_whose_marker_may_be_lost_is_kept_and_said_not_to_be_known(
+    spark: SparkSession,
+) -> None:
+    log = [
+        _record(0, "open", producer_id=7),
+        _record(1, "both"),
+        _record(2, "both", producer_id=7),
+        _record(5, "behind", producer_id=8),
+        _record(6, "known"),
+        _record(0, "aborted", producer_id=9),
+        _marker(3, ABORT, 9),
+        _record(3, "of another transaction", producer_id=10),
+        _marker(7, ABORT, 10),
+    ]
+    names = INTERNAL_RECORDS.schema.names
+    values = [tuple({**row, "partition": 0}.get(name) for name in names) for row in log]
+    problems = rows_of(
+        spark,
+        [("c", 1, "/d", OFFSETS, 0, 4, "a gap")],
+        f"{KEYS}, until_offset long, problem string",
+    )
+
+    rows = local_rows(spark, values, NULLABLE).transform(current_records(NOTHING_KNOWN, problems))
+
+    why = "not known whether it is current: a gap"
+    found = [(row["key_json"], row["offset"], row["problem"]) for row in rows.collect()]
+    assert sorted(found) == [
+        ("both", 1, why),
+        ("known", 6, None),
+        ("of another transaction", 3, why),
+        ("open", 0, why),
     ]
 
 

@@ -155,23 +155,3 @@ def _as_segments(files: DataFrame) -> DataFrame:
         F.col("records").alias("record_count"),
         *("is_active", F.lit(None).cast(_DAMAGE).alias("damage")),
     )
-
-
-def with_problems(problems: DataFrame) -> Transform:
-    """Add to ``problem`` of current records why it is not known whether they are.
-
-    Needs: rows of ``internal_records``; ``problems``: rows of ``internal_problems``.
-    Gives: the same rows.
-    """
-    of_log = problems.select(
-        *LOG_KEYS, F.col("until_offset").alias("_until"), F.col("problem").alias("_why")
-    )
-    is_in_front = F.col("_until").isNull() | (F.col("offset") < F.col("_until"))
-    words = F.concat(F.lit("not known whether it is current: "), F.col("_why"))
-
-    def transform(records: DataFrame) -> DataFrame:
-        joined = records.join(F.broadcast(of_log), list(LOG_KEYS), how="left")
-        problem = F.coalesce("problem", F.when(is_in_front, words))
-        return joined.withColumn("problem", problem).select(*records.columns)
-
-    return transform

@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StructField
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.internal_current import current_records
-from kafka_segments.engine.tables.internal_problems import internal_problems, with_problems
+from kafka_segments.engine.tables.internal_problems import internal_problems
 from kafka_segments.engine.tables.known_replicas import known_replicas
 from kafka_segments.engine.tables.missing import missing_tables
 from kafka_segments.engine.tables.schemas import newest_versions
@@ -87,8 +87,8 @@ def view_of(tables: Warehouse, name: str) -> DataFrame:
         return internal_problems(tables)
     rows = published(tables, _OF_TABLE.get(name, name))
     if name == CURRENT:
-        rows = rows.transform(current_records(known_replicas(tables)))
-        rows = rows.transform(with_problems(internal_problems(tables)))
+        problems = internal_problems(tables)
+        rows = rows.transform(current_records(known_replicas(tables), problems))
     rows = with_timestamps(rows)
     return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 
