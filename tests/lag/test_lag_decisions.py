@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.verbs.find.lag.decide.commits import (
@@ -14,6 +14,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     made_later,
     of_groups,
     unread_may_be_lost,
+    with_keys_of,
 )
 from support.spark.rows_of import frame, rows_of
 
@@ -170,6 +171,45 @@ def test_a_commit_that_cannot_be_decoded_leaves_its_own_key_in_doubt(spark: Spar
         "garbled": (None, None, "cut off"),
         "mended": (6, 10, None),
     }
+
+
+def test_keys_that_only_another_copy_names_are_not_known(spark: SparkSession) -> None:
+    """A key that the copy that answers has is known by its own records."""
+    names = [column.split()[0] for column in COMMIT.split(", ")]
+    usual = {"cluster": "c", "offsets_partition": 0, "topic": "t", "topic_partition": 0}
+    usual |= {"record_timestamp_ms": 10, "commit_timestamp_ms": 10}
+
+    def commits(*rows: dict[str, Any]) -> DataFrame:
+        values = [tuple({**usual, **row}.get(name) for name in names) for row in rows]
+        return spark.createDataFrame(values, COMMIT)
+
+    lost = {"lost": (7, "a gap")}
+    answering = commits(
+        {"group_id": "behind", "position": 8, "committed_offset": 5, **lost},
+        {"group_id": "deleted behind", "position": 9, **lost},
+    )
+    others = commits(
+        {"group_id": "behind", "position": 3, "committed_offset": 4},
+        {"group_id": "deleted behind", "position": 3, "committed_offset": 4},
+        {"group_id": "named", "position": 4, "committed_offset": 4},
+        {"group_id": "garbled", "position": 4, "problem": "cut off"},
+        {"group_id": "deleted", "position": 4, "committed_offset": 4},
+        {"group_id": "deleted", "position": 5},
+        {"group_id": "", "position": 6, "problem": "checksum is 1"},
+        {"producer_id": 1, "control_type": 1, "position": 6},
+    ).drop("commits_doubt", "lost", "unread_until")
+    columns = "cluster string, partition int, commits_doubt string"
+    unread = rows_of(
+        spark, [("c", 0, None, (7, "a gap"))], f"{columns}, lost struct<until:bigint,why:string>"
+    )
+
+    found = answering.transform(with_keys_of(others, unread)).transform(decide_commits(at_ms=AT_MS))
+
+    told = {
+        row["group_id"]: (row["committed_offset"], row["commits_doubt"]) for row in found.collect()
+    }
+    why = "not known: a later commit may be in what is missing of __consumer_offsets-0: a gap"
+    assert told == {"behind": (5, None), "named": (None, why), "garbled": (None, why)}
 
 
 def test_no_lag_is_told_where_the_commits_or_the_end_are_in_doubt(spark: SparkSession) -> None:

@@ -118,6 +118,31 @@ def test_a_record_that_cannot_be_decoded_leaves_its_own_state_in_doubt(spark: Sp
     assert doubts == {0: why, 1: why, 2: None}
 
 
+def test_a_state_that_only_another_copy_has_is_not_known_where_records_are_lost(
+    spark: SparkSession,
+) -> None:
+    own = [snapshot(3, 1, 5), (8, "ShareSnapshot", 2, None), (1, "ShareSnapshot", 3, None)]
+    own.append(snapshot(9, 4, 7))
+    other = [snapshot(2, 0, 5), snapshot(2, 2, 4), snapshot(2, 5, 4), snapshot(2, 4, 4)]
+    other.append((4, "ShareSnapshot", 5, None))
+    columns = "cluster string, broker_id int, log_dir string, topic string, partition int"
+    lost = rows_of(
+        spark,
+        [("c", 1, "/d", SHARES, 0, (7, "a gap"))],
+        f"{columns}, lost STRUCT<until: BIGINT, why: STRING>",
+    )
+    others = rows_of(spark, rows(other, broker_id=2), COLUMNS)
+    records = rows_of(spark, rows(own), COLUMNS).unionByName(others)
+
+    found = records.transform(
+        decide_share_states(at_ms=1_000_000, lost=lost, others=others)
+    ).collect()
+
+    doubts = {row["partition"]: row["state_doubt"] for row in found}
+    why = "not known: a later record may be in what is missing of __share_group_state-0: a gap"
+    assert doubts == {0: why, 1: why, 3: why, 4: None}
+
+
 def test_topics_are_named_by_their_ids_in_their_cluster(spark: SparkSession) -> None:
     names = [
         ("c", "A", "orders"),
