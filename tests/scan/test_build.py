@@ -24,6 +24,7 @@ from kafka_segments.verbs.scan.run import run_build
 from kafka_segments.verbs.scan.summary import BuildSummary
 from kafka_segments.verbs.scan.write_tables import BuildTables
 from support.logs.log_folders import append_batch
+from support.logs.strategies import v2_batch
 from support.spark.ready_builds import LentBuild, ReadyBuild, build_once
 from support.spark.stored_builds import build_few, rows_few
 
@@ -274,6 +275,24 @@ def test_a_segment_that_is_gone_is_marked_and_another_is_active_until_it_comes_b
     assert found(changed) == {0: (True, False), 1581: (False, True)}
     assert restored.summary.segments_vanished == 0
     assert found(restored) == {0: (False, False), 1581: (True, False)}
+
+
+def test_a_log_whose_folder_a_broker_renamed_is_known_where_it_lies_now(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs, indexes, warehouse = (str(tmp_path / name) for name in ("logs", "indexes", "tables"))
+    folders = [Path(logs, name) for name in (f"t-0.{'0' * 32}-future", "t-0")]
+    folders[0].mkdir(parents=True)
+    (folders[0] / f"{0:020d}.log").write_bytes(v2_batch(0, [(1, None, b"v")]))
+
+    build_few(spark, logs, warehouse, index_dir=indexes)
+    folders[0].rename(folders[1])
+    summaries = [build_few(spark, logs, warehouse, index_dir=indexes) for _ in range(2)]
+
+    assert [(one.segments_scanned, one.segments_vanished) for one in summaries] == [(1, 0), (0, 0)]
+    (row,) = rows_few(spark, warehouse, tables.SEGMENTS)
+    assert row["path"] == str(folders[1] / f"{0:020d}.log")
+    assert Path(indexes, "t-0", f"{0:020d}.timeindex").exists()
 
 
 @pytest.mark.usefixtures("few")

@@ -33,9 +33,12 @@ from kafka_segments.verbs.scan.decide.plan import (
 from kafka_segments.verbs.scan.decide.rows import changes_since
 from support.spark.rows_of import frame, rows_of
 
-FOUND = "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean"
+FOUND = (
+    "base_offset long, size_bytes long, mtime_ns long, next_base_offset long, is_active boolean,"
+    " source string, relative_path string, name string"
+)
 KNOWN = (
-    "base_offset long, fingerprint string, is_active boolean, index_format string,"
+    "base_offset long, path string, fingerprint string, is_active boolean, index_format string,"
     " vanished_at timestamp"
 )
 DAMAGE = "damage struct<kind: string>"
@@ -52,8 +55,8 @@ def _plans(found: DataFrame, known: DataFrame | None, **options: bool) -> dict[i
 
 def test_what_is_read_again_is_what_differs(spark: SparkSession) -> None:
     same = {"size_bytes": 10, "mtime_ns": 7, "next_base_offset": 9, "is_active": False}
-    found = frame(spark, FOUND, *({"base_offset": base, **same} for base in range(8)))
-    known = {"fingerprint": "10/7/o", "is_active": False, "index_format": "kafka"}
+    found = frame(spark, FOUND, *({"base_offset": base, **same} for base in range(9)))
+    known = {"path": "", "fingerprint": "10/7/o", "is_active": False, "index_format": "kafka"}
     changes = [
         {},
         {"fingerprint": "11/7/o"},
@@ -62,13 +65,14 @@ def test_what_is_read_again_is_what_differs(spark: SparkSession) -> None:
         {"fingerprint": None},
         {"is_active": True},
         {"vanished_at": datetime(2026, 1, 1, tzinfo=UTC)},
+        {"path": "/t-0.0123456789abcdef0123456789abcdef-future/0.log"},
     ]
     before = frame(
         spark, KNOWN, *({"base_offset": base, **known, **one} for base, one in enumerate(changes))
     )
 
     assert _plans(found, before) == {
-        0: SAME, 1: SCAN, 2: SCAN, 3: SCAN, 4: SCAN, 5: RETOUCH, 6: RETOUCH, 7: SCAN,
+        0: SAME, 1: SCAN, 2: SCAN, 3: SCAN, 4: SCAN, 5: RETOUCH, 6: RETOUCH, 7: SCAN, 8: SCAN,
     }  # fmt: skip
     assert set(_plans(found, None).values()) == {SCAN}
     everything = found.transform(plan_scan(before, options="o", full=True)).collect()
@@ -81,10 +85,10 @@ def test_a_first_look_leaves_rows_of_whole_files_that_have_not_changed(spark: Sp
         FOUND,
         *(
             {"base_offset": base, "size_bytes": 10, "mtime_ns": 7_000_000, "is_active": False}
-            for base in range(9)
+            for base in range(10)
         ),
     )
-    known = {"is_active": False, "size_bytes": 10, "last_modified_ms": 7}
+    known = {"path": "", "is_active": False, "size_bytes": 10, "last_modified_ms": 7}
     changes = [
         {"fingerprint": "10/7000000/full", "checked": "full"},
         {"fingerprint": "10/7000000/full"},  # of an earlier release, which read all
@@ -94,6 +98,7 @@ def test_a_first_look_leaves_rows_of_whole_files_that_have_not_changed(spark: Sp
         {"fingerprint": "10/70000000/full", "checked": "full"},
         {"damage": ("log_not_loaded",), "checked": "full"},
         {"damage": ("changed_while_read",), "checked": "full"},
+        {"fingerprint": "10/7000000/full", "checked": "full", "path": "/elsewhere"},
     ]
     before = frame(
         spark,
@@ -102,11 +107,11 @@ def test_a_first_look_leaves_rows_of_whole_files_that_have_not_changed(spark: Sp
     )
 
     assert _plans(found, before, is_first_look=True) == {
-        0: SAME, 1: SAME, 2: SCAN, 3: SAME, 4: SCAN, 5: SCAN, 6: SAME, 7: SCAN, 8: SCAN,
+        0: SAME, 1: SAME, 2: SCAN, 3: SAME, 4: SCAN, 5: SCAN, 6: SAME, 7: SCAN, 8: SCAN, 9: SCAN,
     }  # fmt: skip
     again = found.transform(plan_scan(before, options="o", full=True, is_first_look=True))
     looked_again = {row["base_offset"] for row in again.collect() if row["plan"] == SCAN}
-    assert looked_again == {2, 3, 4, 5, 7, 8}
+    assert looked_again == {2, 3, 4, 5, 7, 8, 9}
 
 
 def test_the_next_segment_counts_where_it_is_asked_for(spark: SparkSession) -> None:
@@ -122,9 +127,9 @@ def test_the_next_segment_counts_where_it_is_asked_for(spark: SparkSession) -> N
     before = frame(
         spark,
         KNOWN,
-        {"base_offset": 0, "fingerprint": "10/7/9/o", "is_active": False},
-        {"base_offset": 1, "fingerprint": "10/7/9/o", "is_active": False},
-        {"base_offset": 2, "fingerprint": "10/7/o", "is_active": False},
+        {"base_offset": 0, "path": "", "fingerprint": "10/7/9/o", "is_active": False},
+        {"base_offset": 1, "path": "", "fingerprint": "10/7/9/o", "is_active": False},
+        {"base_offset": 2, "path": "", "fingerprint": "10/7/o", "is_active": False},
     )
 
     assert _plans(found, before, needs_next=True) == {0: SAME, 1: SCAN, 2: SCAN}

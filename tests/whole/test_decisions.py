@@ -294,7 +294,8 @@ def test_a_segment_is_read_again_where_something_of_it_differs(spark: SparkSessi
     columns = f"{LOG_COLUMNS}, base_offset long, size_bytes long, mtime_ns long,"
     found = _frame(
         spark,
-        f"{columns} next_base_offset long, is_active boolean",
+        f"{columns} next_base_offset long, is_active boolean, source string,"
+        " relative_path string, name string",
         *(
             {**LOG, "base_offset": n, "size_bytes": 5, "mtime_ns": 7, "next_base_offset": 9}
             | {"is_active": n == 5}
@@ -305,6 +306,7 @@ def test_a_segment_is_read_again_where_something_of_it_differs(spark: SparkSessi
     def known(rows: DataFrame) -> DataFrame:
         return rows.where("base_offset < 6").select(
             *build_plan.SEGMENT_KEYS,
+            F.lit("").alias("path"),
             F.when(F.col("base_offset") == 1, "5/8")
             .otherwise(F.col("fingerprint"))
             .alias("fingerprint"),

@@ -142,12 +142,12 @@ def plan_in_driver(
         full: whether all are read.
     """
     found = _found(listed, identity)
-    before = {key: row.fingerprint for key, row in known.items()}
+    before = {key: (row.path, row.fingerprint) for key, row in known.items()}
     names = fingerprint_columns(needs_next=needs_next)
     to_scan = [
         row
         for key, row in found
-        if full or key not in before or before[key] != _fingerprint(key, row, names, options)
+        if full or before.get(key) != (_path(row), _fingerprint(key, row, names, options))
     ]
     gone = _vanished(known, {key for key, _ in found}, listed)
     return Planned([row for _, row in found], to_scan, gone)

@@ -38,9 +38,10 @@ def plan_scan(
     """Mark what a build does with each segment found.
 
     1. ``scan``: the segment is not known; or its size, its mtime or the options differ from what
-       is known; or ``full`` is set. With ``needs_next`` the next segment's base offset counts
-       like the size. With ``is_first_look`` an unchanged file that was read as a whole is not
-       looked at, whatever the options were.
+       is known; or its file is another one, as where a broker has renamed the folder; or ``full``
+       is set. With ``needs_next`` the next segment's base offset counts like the size. With
+       ``is_first_look`` an unchanged file that was read as a whole is not looked at, whatever the
+       options were.
     2. ``retouch``: the segment is known and unchanged, but it became or ceased to be the active
        one, or it had vanished.
     3. ``same``: there is nothing to do.
@@ -65,6 +66,7 @@ def plan_scan(
             )
         before = known.select(
             *SEGMENT_KEYS,
+            F.col("path").alias("_path"),
             F.col("fingerprint").alias("_fingerprint"),
             F.col("is_active").alias("_is_active"),
             F.col("index_format").alias("index_format_before"),
@@ -74,6 +76,7 @@ def plan_scan(
         is_same = F.col("fingerprint").eqNullSafe(F.col("_fingerprint")) & ~F.lit(full)
         if is_first_look:
             is_same = is_same | _is_known_better()
+        is_same &= F.col("_path").eqNullSafe(file_path())
         is_touched = F.col("_had_vanished") | (F.col("is_active") != F.col("_is_active"))
         return (
             marked.join(before, list(SEGMENT_KEYS), how="left")
@@ -81,7 +84,7 @@ def plan_scan(
                 "plan",
                 F.when(~is_same, SCAN).when(is_touched, RETOUCH).otherwise(SAME),
             )
-            .drop("_fingerprint", "_is_active", "_had_vanished", "_read")
+            .drop("_path", "_fingerprint", "_is_active", "_had_vanished", "_read")
         )
 
     return transform
