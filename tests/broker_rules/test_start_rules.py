@@ -175,6 +175,7 @@ NOTED = {"recovery_point": 240, "high_watermark": 240, "log_start_offset": 30}
         ({"bases": (60, 120, 180)}, [("start-missing", 30)]),
         ({"bases": (0, 120, 180)}, [("gap", 60)]),
         ({"bases": ()}, [("end-missing", 210)]),
+        ({"zeroed": (60, 180)}, [("time-index-zeros", 60), ("time-index-zeros", 60)]),
     ],
 )
 def test_what_goes_of_a_log(

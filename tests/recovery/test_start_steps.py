@@ -45,6 +45,10 @@ def _too_large(log: Path) -> None:
     os.truncate(_last(log, ".index"), 10_485_768)
 
 
+def _zero_times(log: Path) -> None:
+    _last(log, ".timeindex").write_bytes(bytes(24))
+
+
 def _start(node: Path) -> NodeStart:
     (found,) = run_forecast(ForecastOptions(threads=(1,), sources=(str(node),))).nodes
     return found.start
@@ -72,6 +76,7 @@ SPOILT_ENDS: dict[str, Act] = {
     "torn-end": _torn,
     "end-moved-back": _far_entry,
     "index-too-large": _too_large,
+    "time-index-zeros": _zero_times,
 }
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,32 @@ def test_a_directory_that_was_not_given_is_not_known(node: Path) -> None:
 
     assert (row["status"], row["starts"]) == (1, None)
     assert "directories were not read" in row["not_known"][0]
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_told"),
+    [
+        ((1_700_000_000_000, 4), False),
+        ((1_700_000_000_000, 4, 0, 0), True),
+        ((0, 0, 0, 0), True),
+        ((0, 0), False),  # of a record of 1970
+    ],
+)
+def test_a_time_index_that_ends_in_zeros_is_told_where_it_is_trusted(
+    node: Path, entries: tuple[int, ...], is_told: bool
+) -> None:
+    (node / "b/.kafka_cleanshutdown").touch()
+    log = node / "b/orders-0"
+    (first,) = log.glob("*.log")
+    first.with_suffix(".index").touch()  # else it is recovered
+    index = first.with_suffix(".timeindex")
+    index.write_bytes(struct.pack(">" + "qi" * (len(entries) // 2), *entries))
+
+    row = _row(node, "b")
+
+    told = [line for line in row["drops"] if "its last entry is zero" in line]
+    assert [f"{log}/{index.name}" in line for line in told] == [True] * is_told
+    assert row["starts"]
 
 
 def test_a_directory_of_another_cluster_is_taken_for_another_brokers_and_told(node: Path) -> None:

@@ -120,6 +120,7 @@ class StartLog:
         folders: Names of folders in it.
         unread: Links that were not followed, and pipes, in the place of its files: name and why.
         has_producers: Batches have producer ids; None: not known. Asked where no snapshot is left.
+        zeroed: Base offsets of the segments whose time index is taken as it is, and ends in zeros.
     """
 
     folder: str
@@ -143,6 +144,7 @@ class StartLog:
     folders: tuple[str, ...] = ()
     unread: tuple[tuple[str, str], ...] = ()
     has_producers: bool | None = None
+    zeroed: tuple[int, ...] = ()
 
     @property
     def size_bytes(self) -> int:

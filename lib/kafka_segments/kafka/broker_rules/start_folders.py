@@ -85,15 +85,18 @@ def _decision(node: Node, one: StartDir, log: StartLog) -> LogDecision:
     config = {} if metadata is None else metadata.configs.get(log.topic, {})
     tiered = None if metadata is None else config.get("remote.storage.enable") == "true"
     size = config.get("segment.index.bytes", "")
+    was_compacted = is_compacted(log.topic, config, log.noted)
+    policy = config.get("cleanup.policy", "compact" if was_compacted else "delete")
     is_unknown = metadata is None and one.checkpoints.get(CLEANER_OFFSET, Parsed()).value is None
     return LogDecision(
         one.uri,
         log,
         is_clean=one.is_clean,
         is_needed=node.is_needed(one.uri),
-        is_compacted=is_compacted(log.topic, config, log.noted) or (None if is_unknown else False),
+        is_compacted=was_compacted or (None if is_unknown else False),
         is_tiered=tiered,
         index_bytes=int(size) if size.isdecimal() else INDEX_BYTES,
+        expires="delete" in policy and config.get("retention.ms") != "-1",
     )
 
 

@@ -32,7 +32,8 @@ class LoadedLog:
 
     ``is_needed``: its directory is needed (``effect_at``). ``is_compacted``: there is evidence of
     it, or, False, against it; None: there is neither. ``is_tiered``: its older segments are in a
-    remote store; None: not known. ``index_bytes``: segment.index.bytes.
+    remote store; None: not known. ``index_bytes``: segment.index.bytes. ``expires``: retention by
+    time may delete its segments.
     """
 
     def __init__(
@@ -45,11 +46,12 @@ class LoadedLog:
         is_compacted: bool | None,
         is_tiered: bool | None = None,
         index_bytes: int = INDEX_BYTES,
+        expires: bool = True,
     ) -> None:
         self._log_dir, self._log = log_dir, log
         self._is_clean, self._is_needed = is_clean, is_needed
         self._is_compacted, self._is_tiered = is_compacted, is_tiered
-        self._index_bytes = index_bytes
+        self._index_bytes, self._expires = index_bytes, expires
 
     def lost(self) -> tuple[int, int | None, int | None]:
         """Return bytes, offsets and records of the whole log; None: not known."""

@@ -25,6 +25,7 @@ from kafka_segments.kafka.wire.names import (
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     FolderState,
     file_name,
@@ -47,6 +48,7 @@ class RecordsOfLog(LoadedLog):
         yield from self._gaps()
         yield from self._missing_start()
         yield from self._moved_end()
+        yield from self._zeroed()
         yield from self._aborted()
         yield from self._producers()
 
@@ -118,6 +120,25 @@ class RecordsOfLog(LoadedLog):
                 f"the log starts at {noted}, {LEADER_EPOCHS} has {first}: offsets {shown} to"
                 f" {noted - 1} are not served, and retention deletes their segments",
                 offsets=noted - shown,
+            )
+
+    def _zeroed(self) -> Iterator[StartFinding]:
+        """Yield segments that retention takes for those of 1970."""
+        log = self._log
+        if not self._expires or log.state != FolderState.LIVE:
+            return
+        for base in log.zeroed:
+            end, name = log.ends.get(base), file_name(base, LOG_SUFFIX)
+            next_offset = None if end is None else end.next_offset
+            yield self._finding(
+                "time-index-zeros",
+                Effect.DELETED,
+                file_name(base, TIME_INDEX_SUFFIX),
+                "its last entry is zero: retention.ms takes the segment for one of 1970, and"
+                " deletes it at the first check that finds no older one",
+                offsets=None if next_offset is None else next_offset - base,
+                size=log.files.get(name, 0),
+                files=(name,),
             )
 
     def _gaps(self) -> Iterator[StartFinding]:

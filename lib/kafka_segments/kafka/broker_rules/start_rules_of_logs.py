@@ -221,6 +221,15 @@ LOG_RULES: dict[str, StartRule] = {
         f"{_LOADER}.loadSegmentFiles",
         _PUT_BACK,
     ),
+    "time-index-zeros": StartRule(
+        ".timeindex",
+        "its last entry is zero: the segment's largest timestamp is taken for one of 1970, and"
+        " retention.ms deletes it at the first check that finds no older one",
+        Effect.DELETED,
+        "",
+        "TimeIndex.lastEntryFromIndexFile, LogSegment.largestTimestamp",
+        _INDEX_AWAY,
+    ),
     "aborted-forgotten": StartRule(
         ".txnindex",
         "missing, empty, cut or with entries that are not the log's",

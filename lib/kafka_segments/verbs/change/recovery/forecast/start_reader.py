@@ -7,7 +7,13 @@ from typing import Any
 from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.segments.segment_ends import first_leader_epoch, read_segment_end
-from kafka_segments.files.storage.files import Place, first_line, place, read_whole
+from kafka_segments.files.storage.files import (
+    Place,
+    first_line,
+    open_segment,
+    place,
+    read_whole,
+)
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.broker_rules.metadata_facts import (
     ServedLog,
@@ -26,6 +32,7 @@ from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta, 
 from kafka_segments.kafka.broker_rules.start_log_facts import odd_names
 from kafka_segments.kafka.broker_rules.start_metadata import METADATA_FOLDER
 from kafka_segments.kafka.broker_rules.start_state import MetadataStart
+from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.wire import checkpoints
 from kafka_segments.kafka.wire import header_layout as layout
@@ -35,6 +42,7 @@ from kafka_segments.kafka.wire.names import (
     METADATA_TOPIC,
     QUORUM_STATE,
     SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
     FolderState,
     file_name,
     parse_partition_folder,
@@ -238,12 +246,14 @@ def read_start_log(
 
     bases = tuple(start.sizes)
     unreadable, ends, transactions, first_epoch, producers = None, {}, {}, None, None
+    zeroed: tuple[int, ...] = ()
     try:
         ends = {} if log.state == FolderState.DELETE else _ends(folder, start)
         last = None if not bases or bases[-1] not in ends else ends[bases[-1]].next_offset
         transactions = read_transaction_files(folder, bases, log.files, end=last)
         first_epoch = _first_epoch(folder, start)
         producers = has_producers(folder, bases, log.files)
+        zeroed = tuple(_zeroed(folder, start))
     except (OSError, FileChangedError) as error:
         unreadable = first_line(error)
     return StartLog(
@@ -268,6 +278,7 @@ def read_start_log(
         log.folders,
         log.unread,
         producers,
+        zeroed,
     )
 
 
@@ -296,6 +307,23 @@ def _ends(folder: Place, start: LogStart) -> dict[int, SegmentEnd]:
             continue
         ends[base] = read_segment_end(folder, base, start.log.files, suffix=suffix)
     return ends
+
+
+def _zeroed(folder: Place, start: LogStart) -> Iterator[int]:
+    """Yield the segments whose time index is not made anew, and ends in an entry of zeros.
+
+    The only entry of a sound one may be that of the segment's first record, of 1970.
+    """
+    for base in start.sizes:
+        name = file_name(base, TIME_INDEX_SUFFIX)
+        entries = start.log.files.get(name, 0) // TIME_ENTRY_BYTES
+        if base in start.recovered or entries < 2:
+            continue
+        last = bytearray(TIME_ENTRY_BYTES)
+        with open_segment(folder.child(name), reads_ahead=False) as opened:
+            opened.read_into((entries - 1) * TIME_ENTRY_BYTES, memoryview(last))
+        if not any(last):
+            yield base
 
 
 def _first_epoch(folder: Place, start: LogStart) -> int | None:
