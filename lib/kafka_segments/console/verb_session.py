@@ -63,13 +63,15 @@ def verb_session(
     Raises:
         UsageError: Spark is not installed, or there can be no session, see ``spark_session``.
         SparkEndedError: Spark's JVM did not start, or it ended.
-        BrokenTableError: the verb failed, and a table of the warehouse is not whole.
+        BrokenTableError: the verb failed, and a table of the warehouse is not whole, or lacks a
+            column.
     """
     require_extra("spark", verb)
     from kafka_segments.engine.choose import few_rows  # noqa: PLC0415
     from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
+    from kafka_segments.engine.tables.lacking_columns import lacking_column  # noqa: PLC0415
     from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much  # noqa: PLC0415
     from kafka_segments.files.storage.delta_health import first_broken  # noqa: PLC0415
 
@@ -93,6 +95,8 @@ def verb_session(
             raise
         except Exception as error:
             broken = None if warehouse is None else first_broken(warehouse, str(error))
-            if broken is None:
+            lacking = None if warehouse is None else lacking_column(warehouse, str(error))
+            why = lacking if broken is None else broken.text
+            if why is None:
                 raise
-            raise BrokenTableError(broken.text) from error
+            raise BrokenTableError(why) from error

@@ -1,0 +1,47 @@
+"""Which table lacks the column for want of which a verb failed."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructType
+
+from kafka_segments.engine.tables.catalog import LOGS, RETENTION_PLANS, SEGMENTS, Table
+from kafka_segments.engine.tables.lacking_columns import lacking_column
+from kafka_segments.files.storage.delta_create import create_table
+
+_SPARKS = "[UNRESOLVED_COLUMN] A column, variable with name `{}` cannot be resolved."
+_ARROWS = "'Field \"{}\" does not exist in schema'"
+
+
+def _made(root: Path, table: Table, *, without: str = "") -> str:
+    fields = [field for field in table.schema if field.name != without]
+    uri = str(root / table.name)
+    create_table(uri, schema=StructType(fields).json(), properties={}, clustered_by=())
+    return uri
+
+
+@pytest.mark.parametrize("said", [_SPARKS, _ARROWS])
+def test_a_verb_that_finds_no_column_names_the_table_that_lacks_it(
+    tmp_path: Path, said: str
+) -> None:
+    _made(tmp_path, SEGMENTS)
+    logs = _made(tmp_path, LOGS, without="high_watermark")
+    plans = _made(tmp_path, RETENTION_PLANS, without="files")
+
+    told = [
+        lacking_column(str(tmp_path), said.format(name)) for name in ("high_watermark", "files")
+    ]
+
+    assert told[0] == (
+        f"table {logs} has no column high_watermark. Restore it from a copy, or move {logs} away:"
+        " `kafka-segments build --full` makes it anew"
+    )
+    assert told[1] is not None
+    assert told[1].startswith(f"table {plans} has no column files. ")
+
+
+def test_another_failure_is_of_no_table(tmp_path: Path) -> None:
+    _made(tmp_path, LOGS, without="high_watermark")
+
+    said = (_SPARKS.format("damage"), _SPARKS.format("of_a_person"), "high_watermark")
+    assert [lacking_column(str(tmp_path), text) for text in said] == [None] * 3
