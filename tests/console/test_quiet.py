@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from pyspark.logger import PySparkLogger
 
 from kafka_segments.cli import cli
 from kafka_segments.console.options import run
@@ -178,3 +179,14 @@ def test_with_verbose_the_lines_of_a_jvm_go_to_stderr(
     lines.show()
     lines.close()
     assert capfd.readouterr().err == ""
+
+
+def test_pyspark_prints_no_error_of_a_query_beside_ours() -> None:
+    def fails() -> int:
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(name).exception("a column", errorClass="UNRESOLVED_COLUMN")
+        raise ValueError("no column")
+
+    done = CliRunner().invoke(_verb(fails), [])
+
+    assert done.stderr == "kafka-segments: ValueError: no column (--verbose shows all)\n"

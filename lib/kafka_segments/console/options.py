@@ -66,6 +66,8 @@ _BROKEN_OFF = re.compile(
 )
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _LOG = logging.getLogger(__name__)
+_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""By these PySpark prints each error of a query with its stack trace, as JSON."""
 
 
 def _sources(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -253,6 +255,8 @@ def run(
     # Errors are raised as well; py4j writes its own, with their traces, where the JVM is gone and
     # at Ctrl-C, some by the root logger.
     logging.getLogger("py4j").setLevel(logging.ERROR if verbose else logging.CRITICAL)
+    for name in () if verbose else _OF_QUERIES:
+        logging.getLogger(name).disabled = True
     for handler in () if verbose else logging.getLogger().handlers:
         handler.addFilter(_is_not_of_py4j)
     unraisable = sys.unraisablehook

@@ -63,8 +63,7 @@ def _sql(*, query: str, warehouse: str, now_ms: int, output: str, verbose: bool)
         run_sql,
     )
 
-    if not verbose:  # PySpark prints errors of SQL with their stack trace by itself
-        logging.getLogger("SQLQueryContextLogger").disabled = True
+    if not verbose:
         logging.getLogger("sqlglot").disabled = True  # it says what it takes for a command
     root, asked = absolute_uri(warehouse), SqlOptions(query, now_ms)
     statement = refuse_early(root, asked)
