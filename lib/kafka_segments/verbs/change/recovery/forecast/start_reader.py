@@ -321,8 +321,8 @@ def _zeroed(folder: Place, start: LogStart) -> Iterator[int]:
             continue
         last = bytearray(TIME_ENTRY_BYTES)
         with open_segment(folder.child(name), reads_ahead=False) as opened:
-            opened.read_into((entries - 1) * TIME_ENTRY_BYTES, memoryview(last))
-        if not any(last):
+            filled = opened.read_into((entries - 1) * TIME_ENTRY_BYTES, memoryview(last))
+        if filled == TIME_ENTRY_BYTES and not any(last):
             yield base
 
 
