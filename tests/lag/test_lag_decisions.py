@@ -268,7 +268,8 @@ def test_the_last_record_of_a_key_counts_that_is_not_later(spark: SparkSession) 
 
 
 def test_groups_are_chosen_with_what_could_not_be_read(spark: SparkSession) -> None:
-    commits = spark.createDataFrame([("a",), ("b",), ("",)], "group_id string")
+    rows = [("a", None), ("b", "its value is cut off"), ("", "bytes that nobody reads")]
+    commits = spark.createDataFrame(rows, "group_id string, problem string")
 
     chosen = [commits.transform(of_groups(groups, F.lit(True))).collect() for groups in (["a"], [])]
 
