@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from kafka_segments.engine.tables import catalog
-from kafka_segments.engine.tables.catalog import Table
+from kafka_segments.engine.tables.catalog import ALL_TABLES
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql.decide.plan import check_plan
 from kafka_segments.verbs.tell.sql.decide.statements import check_names
@@ -178,8 +177,7 @@ def test_the_views_that_it_reads_are_told(text: str, reads: set[str] | None) -> 
 
 
 def test_every_column_of_every_table_can_be_named() -> None:
-    tables = [table for table in vars(catalog).values() if isinstance(table, Table)]
-    for table in tables:
+    for table in ALL_TABLES:
         columns = ", ".join(f"t.{name}, {name}" for name in table.schema.fieldNames())
         check_names(f"SELECT {columns} FROM {table.name} t", {table.name})
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables import catalog
-from kafka_segments.engine.tables.catalog import QUARANTINED_SEGMENTS, SEGMENTS, Table
+from kafka_segments.engine.tables.catalog import ALL_TABLES, QUARANTINED_SEGMENTS, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.views import view_of
@@ -31,7 +31,6 @@ from support.house.doc_blocks import DOCS, WAREHOUSE, blocks, rewritten, run_pag
 
 PAGE = DOCS / "engines.md"
 PAGE_TEXT = PAGE.read_text("utf-8")
-ALL_TABLES = [table for table in vars(catalog).values() if isinstance(table, Table)]
 _DEFAULTS = {
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     "spark.databricks.delta.properties.defaults.columnMapping.mode": "name",

@@ -94,9 +94,10 @@ def verb_session(
         except KafkaSegmentsError:
             raise
         except Exception as error:
-            broken = None if warehouse is None else first_broken(warehouse, str(error))
-            lacking = None if warehouse is None else lacking_column(warehouse, str(error))
-            why = lacking if broken is None else broken.text
+            if warehouse is None:
+                raise
+            broken = first_broken(warehouse, str(error))
+            why = broken.text if broken else lacking_column(warehouse, str(error))
             if why is None:
                 raise
             raise BrokenTableError(why) from error

@@ -165,3 +165,5 @@ METADATA_TABLES = (
 )
 SEGMENT_DATA = (SEGMENTS, OFFSET_INDEX, TIME_INDEX)
 """The tables whose rows belong to a segment: a quarantined one's are not published."""
+ALL_TABLES = tuple(table for table in [*vars().values()] if isinstance(table, Table))
+"""Every table that is named in this module."""

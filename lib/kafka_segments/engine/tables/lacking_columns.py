@@ -4,7 +4,7 @@ import json
 import re
 from contextlib import suppress
 
-from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.catalog import ALL_TABLES
 from kafka_segments.errors import KafkaSegmentsError
 from kafka_segments.files.storage.delta_health import OF_BUILD
 from kafka_segments.files.storage.delta_metadata import read_metadata
@@ -21,7 +21,7 @@ def lacking_column(warehouse: str, said: str) -> str | None:
     """
     named = _NAMED.search(said)
     name = None if named is None else named[1] or named[2]
-    for table in (one for one in vars(catalog).values() if isinstance(one, catalog.Table)):
+    for table in ALL_TABLES:
         if name in table.schema.fieldNames():
             uri = join_uri(warehouse, table.name)
             with suppress(KafkaSegmentsError, OSError):
