@@ -19,6 +19,10 @@ from kafka_segments.verbs.find.lag.decide.commits import (
 from support.spark.rows_of import frame, rows_of
 
 AT_MS = 1_000
+_FOUND = (
+    "committed_offset long, base_offset long, found_offset long, found_timestamp_ms long,"
+    " problem string"
+)
 COMMIT = (
     "cluster string, offsets_partition int, position long, producer_id long, control_type int,"
     " group_id string, topic string, topic_partition int, committed_offset long,"
@@ -277,12 +281,10 @@ def test_groups_are_chosen_with_what_could_not_be_read(spark: SparkSession) -> N
 
 
 def test_the_first_unread_record_is_the_least_that_was_found(spark: SparkSession) -> None:
-    columns = "committed_offset long, base_offset long, found_offset long,"
-    columns += " found_timestamp_ms long, problem string"
     first, second = {"base_offset": 0}, {"base_offset": 7}
     found = frame(
         spark,
-        columns,
+        _FOUND,
         {"committed_offset": 5, **second, "found_offset": 9, "found_timestamp_ms": 1},
         {"committed_offset": 5, **first, "found_offset": 6, "found_timestamp_ms": 3},
         {"committed_offset": 6, **first},
@@ -300,12 +302,10 @@ def test_the_first_unread_record_is_the_least_that_was_found(spark: SparkSession
 def test_a_segment_that_cannot_be_searched_hides_what_lies_in_it_and_behind(
     spark: SparkSession,
 ) -> None:
-    columns = "committed_offset long, base_offset long, found_offset long,"
-    columns += " found_timestamp_ms long, problem string"
     first, second = {"base_offset": 0}, {"base_offset": 7}
     found = frame(
         spark,
-        columns,
+        _FOUND,
         {"committed_offset": 4, **first, "problem": "gone"},
         {"committed_offset": 4, **second, "found_offset": 7, "found_timestamp_ms": 3},
         {"committed_offset": 5, **first, "found_offset": 5, "found_timestamp_ms": 2},

@@ -226,9 +226,8 @@ def _why_no_segment(name: str, names: set[str]) -> tuple[str, str | None]:
     """
     if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)):
         return LEFT_OVER, _LEFT_OVER
-    if name in OF_LOG or is_beside_segments(name) or parse_object_name(name) is not None:
-        return PASSED_OVER, None
-    if is_unfinished_text(name):
+    is_of_log = name in OF_LOG or is_unfinished_text(name)
+    if is_of_log or is_beside_segments(name) or parse_object_name(name) is not None:
         return PASSED_OVER, None
     base_offset = parse_other_form(name)
     if base_offset is None:

@@ -53,11 +53,8 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     of_producer = Window.partitionBy("cluster", "_value.producerId").orderBy(F.desc("offset"))
 
     def transform(records: DataFrame) -> DataFrame:
-        said = (
-            records.where(F.col("topic") == TRANSACTIONS_TOPIC)
-            .where(_names_id())
-            .withColumn("_value", F.from_json("value_json", _VALUE))
-        )
+        said = records.transform(_of_ids)
+        said = said.withColumn("_value", F.from_json("value_json", _VALUE))
         of_id = {"state_offset": F.col("offset"), "state_problem": F.col("problem")}
         newest = said.transform(_last_of_ids(known)).withColumns(of_id)
         last = newest.where("NOT is_tombstone").transform(_said(is_forgotten=False))
@@ -83,26 +80,28 @@ def garbled_ids(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     why = F.format_string("the record at offset %d cannot be decoded: %s", "offset", "problem")
 
     def transform(records: DataFrame) -> DataFrame:
-        newest = records.transform(_last_of_ids(known)).where("problem IS NOT NULL")
+        newest = records.transform(_of_ids).transform(_last_of_ids(known))
+        newest = newest.where("problem IS NOT NULL")
         return newest.groupBy("cluster", "partition").agg(F.min(why).alias("garbled"))
 
     return transform
+
+
+def _of_ids(records: DataFrame) -> DataFrame:
+    """Keep the coordinator's records whose transactional id is known."""
+    is_named = (F.col("kind") == _KIND) & F.col("key_json").isNotNull()
+    return records.where(F.col("topic") == TRANSACTIONS_TOPIC).where(is_named)
 
 
 def _last_of_ids(known: KnownReplicas) -> Transform:
     """Keep the last record of each transactional id in the replica that answers."""
     of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
 
-    def transform(records: DataFrame) -> DataFrame:
-        said = records.where(F.col("topic") == TRANSACTIONS_TOPIC).where(_names_id())
+    def transform(said: DataFrame) -> DataFrame:
         answering = said.transform(of_answering_replica(known))
         return answering.withColumn("_turn", F.row_number().over(of_id)).where("_turn = 1")
 
     return transform
-
-
-def _names_id() -> Column:
-    return (F.col("kind") == _KIND) & F.col("key_json").isNotNull()
 
 
 def _said(*, is_forgotten: bool) -> Transform:
