@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from kafka_segments.console.as_built import say_builds, tell_age, tell_records
 from kafka_segments.console.not_known import noting
 from kafka_segments.engine.tables import as_built, internal_files
-from support.spark.connect_client import run_verb
-from support.spark.ready_builds import ReadyBuild
+from kafka_segments.files.storage.table_versions import mark_taken_back
+from support.spark.connect_client import Done, run_verb
+from support.spark.ready_builds import LentBuild, ReadyBuild
 
 NOW_MS = "1800003600000"
 
@@ -77,6 +79,35 @@ def test_tables_that_tell_of_no_build_have_no_known_age(capsys: pytest.CaptureFi
 
     assert not_known == ["how old the tables are is not known: they tell of no build"]
     assert capsys.readouterr().err == f"{not_known[0]}\n"
+
+
+def _retention(built: ReadyBuild) -> Done:
+    words = ["retention", "--dry-run", "--warehouse", str(built.warehouse), "--now-ms", NOW_MS]
+    return run_verb([*words, "--output", "json"])
+
+
+def test_what_somebody_took_back_of_the_tables_is_said_until_all_sources_are_built_again(
+    spark: SparkSession, lent_build: LentBuild, tmp_path: Path
+) -> None:
+    built = lent_build.lend(tmp_path / "warehouse")
+    sound = _retention(built)
+    DeltaTable(str(built.warehouse / "segments")).delete("partition = 0")
+    altered = [_retention(built)]
+    mark_taken_back(str(built.warehouse), ("segments",))  # as a build of another source does
+    altered.append(_retention(built))
+
+    again = ["build", "--source", str(built.logs), "--warehouse", str(built.warehouse)]
+    mended = run_verb([*again, "--now-ms", NOW_MS])
+    last = _retention(built)
+
+    assert "taken back" not in sound.err
+    for done in altered:
+        assert done.status == 1
+        assert done.err.count("table segments: rows were taken back by DELETE in version ") == 1
+        assert "`kafka-segments build` of each source makes the tables whole" in done.err
+    assert mended.status == 1
+    assert (last.status, last.out.count("\n")) == (sound.status, sound.out.count("\n"))
+    assert "taken back" not in last.err
 
 
 @pytest.mark.slow

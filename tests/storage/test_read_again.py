@@ -38,6 +38,17 @@ def test_each_source_is_read_again_once_for_each_mark(tmp_path: Path) -> None:
     assert list(marks_of(warehouse, sources).values()) == [meanwhile]
 
 
+def test_a_source_is_read_again_as_a_part_of_another_one(tmp_path: Path) -> None:
+    warehouse, whole, part = str(tmp_path), "/data/a", "/data/a/orders-0"
+    mark_read_again(warehouse, "table segments is broken")
+
+    note_read_again(warehouse, marks_of(warehouse, [whole]), [whole])
+
+    assert marks_of(warehouse, [whole, part]) == {}
+    assert len(marks_of(warehouse, [part])) == 1
+    assert len(marks_of(warehouse, [whole, "/data/ab"])) == 1
+
+
 def test_marks_that_cannot_be_listed_are_not_taken_for_none(tmp_path: Path) -> None:
     (tmp_path / "_read_again").touch()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafka_segments.engine.tables.as_built import AsBuilt
     from kafka_segments.engine.tables.delta import Warehouse
 
+_MOST_ALTERED = 3
 _NO_BUILD = "how old the tables are is not known: they tell of no build"
 
 
@@ -53,6 +54,7 @@ def not_known_as_built(warehouse: "Warehouse") -> list[str]:
 
 
 def _lines_as_built(found: "AsBuilt") -> Iterator[str]:
+    yield from altered_lines(found.altered)
     if found.cut_examples:
         yield cut_logs_line(found.cut_examples)
     yield from unread_notes_lines(found.unread_examples)
@@ -78,7 +80,7 @@ def tell_age(
         moment_ms = now_ms if at_ms is None else at_ms
         is_past = at_ms is not None and bool(found.builds_ms) and at_ms <= min(found.builds_ms)
         if moment_ms is None or is_past:
-            tell_not_known(unread_notes_lines(found.unread_examples))
+            tell_not_known(_lines_as_built(found))
             return
         say_builds(found.builds_ms, now_ms=moment_ms)
         tell_not_known(_lines_as_built(found))
@@ -92,7 +94,9 @@ def tell_builds(warehouse: "Warehouse", *, now_ms: int) -> None:
     from kafka_segments.engine.tables.as_built import read_builds  # noqa: PLC0415
 
     with _not_known_where_broken():
-        say_builds(read_builds(warehouse), now_ms=now_ms)
+        found = read_builds(warehouse)
+        say_builds(found.builds_ms, now_ms=now_ms)
+        tell_not_known(_lines_as_built(found))
 
 
 def tell_records(
@@ -146,6 +150,17 @@ def _age(oldest_ms: int, newest_ms: int, now_ms: int) -> str:
 
 def _before(told_ms: int, now_ms: int) -> str:
     return f"{duration(now_ms - told_ms)} before: what changed since does not count"
+
+
+def altered_lines(altered: Sequence[str]) -> Iterator[str]:
+    """Yield in words what tables lack since somebody altered them; ``altered``: see ``AsBuilt``."""
+    for why in altered[:_MOST_ALTERED]:
+        yield (
+            f"{why.rstrip('.')}. What answers lack by that is not known: `kafka-segments build` of"
+            " each source makes the tables whole"
+        )
+    if len(altered) > _MOST_ALTERED:
+        yield f"{len(altered) - _MOST_ALTERED} more such changes of the tables"
 
 
 def unread_notes_lines(examples: "Sequence[Row]") -> Iterator[str]:

@@ -14,6 +14,8 @@ from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.replicas import cut_short, lost_logs
+from kafka_segments.files.storage.read_again import marks_of
+from kafka_segments.files.storage.table_versions import OF_SOURCES, taken_back
 from kafka_segments.files.storage.uris import lies_in
 from kafka_segments.kafka.wire.checkpoints import (
     HIGH_WATERMARK,
@@ -33,14 +35,16 @@ class AsBuilt(NamedTuple):
     Attributes:
         builds_ms: when each source was built last, by itself or as a part of another source;
             none: no build is noted.
+        altered: what somebody else took back of the tables since, see ``altered``.
         cut_examples: the first logs that lack their end, see ``cut_logs``.
         unread_examples: the first log directories of whose files some were not read, see
             ``unread_notes``.
     """
 
     builds_ms: list[int]
-    cut_examples: tuple[Row, ...]
-    unread_examples: tuple[Row, ...]
+    altered: tuple[str, ...] = ()
+    cut_examples: tuple[Row, ...] = ()
+    unread_examples: tuple[Row, ...] = ()
 
 
 def last_builds(tables: Warehouse) -> DataFrame:
@@ -49,14 +53,14 @@ def last_builds(tables: Warehouse) -> DataFrame:
     return builds.groupBy("sources").agg(F.unix_millis(F.max("started_at")).alias("built_ms"))
 
 
-def read_builds(tables: Warehouse) -> list[int]:
-    """Return when the last build of each source began, as ``AsBuilt.builds_ms``.
+def read_builds(tables: Warehouse) -> AsBuilt:
+    """Ask the tables when they were built, and what somebody took back of them since.
 
     Raises:
         UsageError: the warehouse lacks table ``runs``.
         BrokenTableError: the table is not whole.
     """
-    return built_ms(last_builds(tables).collect())
+    return _as_built(tables, {"builds": last_builds(tables).collect()})
 
 
 def read_as_built(
@@ -85,7 +89,7 @@ def read_as_built(
             "unread": unread_notes(tables, allowed, files),
         }
     )
-    return AsBuilt(built_ms(found["builds"]), tuple(found["cut"]), tuple(found["unread"]))
+    return _as_built(tables, found)
 
 
 def read_age(tables: Warehouse, allowed: Allowed) -> AsBuilt:
@@ -100,7 +104,27 @@ def read_age(tables: Warehouse, allowed: Allowed) -> AsBuilt:
     found = collect_together(
         {"builds": last_builds(tables), "unread": unread_notes(tables, allowed)}
     )
-    return AsBuilt(built_ms(found["builds"]), (), tuple(found["unread"]))
+    return _as_built(tables, found)
+
+
+def _as_built(tables: Warehouse, found: Mapping[str, list[Row]]) -> AsBuilt:
+    builds = found["builds"]
+    cut, unread = (tuple(found.get(name, ())) for name in ("cut", "unread"))
+    return AsBuilt(built_ms(builds), altered(tables, builds), cut, unread)
+
+
+def altered(tables: Warehouse, builds: Iterable[Row]) -> tuple[str, ...]:
+    """Return in words what was taken back of the tables that the next build of a source mends.
+
+    Somebody else did, as by DELETE or RESTORE, or what had been committed was lost.
+    ``builds``: rows of ``last_builds``.
+
+    Raises:
+        SourceError: the marks of earlier builds cannot be listed.
+    """
+    sources = sorted({source for row in builds for source in row["sources"]})
+    marked = marks_of(tables.root, sources).values()
+    return tuple(dict.fromkeys([*marked, *taken_back(tables.root, OF_SOURCES)]))
 
 
 def built_ms(builds: Iterable[Row]) -> list[int]:

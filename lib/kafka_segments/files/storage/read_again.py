@@ -19,7 +19,7 @@ from kafka_segments.files.storage.files import (
 )
 from kafka_segments.files.storage.local_file import Kind
 from kafka_segments.files.storage.publishing import make_folder, publish
-from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.files.storage.uris import join_uri, lies_in
 
 _FOLDER = "_read_again"
 _MARK, _READ = ".mark", ".read"
@@ -47,6 +47,8 @@ def mark_read_again(warehouse: str, why: str, *, of: str = "") -> str | None:
 def marks_of(warehouse: str, sources: Iterable[str]) -> dict[str, str]:
     """Return the marks since which one of the sources has not been read again, and what each says.
 
+    A source may have been read as a part of another one of them.
+
     Raises:
         SourceError: there is a folder of marks, and it cannot be listed.
     """
@@ -56,10 +58,11 @@ def marks_of(warehouse: str, sources: Iterable[str]) -> dict[str, str]:
     names = {entry.name for entry in list_folder(folder)}
     marks = (name.removesuffix(_MARK) for name in sorted(names) if name.endswith(_MARK))
     asked = list(sources)
+    wholes = [[other for other in asked if lies_in(source, other)] for source in asked]
     return {
         mark: _text_of(folder.child(f"{mark}{_MARK}"))
         for mark in marks
-        if any(_read_since(mark, source) not in names for source in asked)
+        if any(names.isdisjoint(_read_since(mark, one) for one in whole) for whole in wholes)
     }
 
 

@@ -19,7 +19,7 @@ import math
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -105,12 +105,34 @@ def mark_taken_back(warehouse: str, names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _marked(warehouse: str, name: str, log: TableLog, noted: NotedLog | None) -> dict[str, str]:
-    found = {}
+def taken_back(warehouse: str, names: Iterable[str]) -> list[str]:
+    """Return in words what somebody took back of tables since they were noted, none of it marked.
+
+    Of tables of which nothing is noted it is not asked: their next build does.
+
+    Raises:
+        ValueError, OSError: see ``noted_log``.
+        SourceError: a log cannot be listed.
+    """
+    found = []
+    for name in names:
+        table = join_uri(warehouse, name)
+        noted = noted_log(table)
+        if noted is not None:
+            found += [why for why, _ in _taken_back(name, list_log(table), noted)]
+    return found
+
+
+def _taken_back(name: str, log: TableLog, noted: NotedLog | None) -> Iterator[tuple[str, str]]:
+    """Yield what somebody took back of a table, in words, and a name of each such commit."""
     since, is_signed = (-1, False) if noted is None else (noted.version, noted.is_signed)
     for commit in taken_back_since(log, since, is_signed=is_signed):
-        why = f"table {name}: {commit.text}"
-        of = f"{name}-{commit.version}-{commit.at_ms}"
+        yield f"table {name}: {commit.text}", f"{name}-{commit.version}-{commit.at_ms}"
+
+
+def _marked(warehouse: str, name: str, log: TableLog, noted: NotedLog | None) -> dict[str, str]:
+    found = {}
+    for why, of in _taken_back(name, log, noted):
         mark = mark_read_again(warehouse, why, of=of)
         if mark is not None:
             found[mark] = why

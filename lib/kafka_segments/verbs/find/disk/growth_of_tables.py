@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.console.as_built import altered_lines
+from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.tables.as_built import last_builds
+from kafka_segments.engine.tables.as_built import altered, last_builds
 from kafka_segments.engine.tables.catalog import LOG_DIRS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
@@ -32,6 +34,7 @@ def read_growth(warehouse: Warehouse, use: DiskUse, *, now_ms: int) -> TableGrow
     """
     log_dirs = [one.log_dir for one in use.dirs if not use.has_only_folders(one.log_dir)]
     found = collect_together({"dirs": _known_dirs(warehouse), "builds": last_builds(warehouse)})
+    tell_not_known(altered_lines(altered(warehouse, found["builds"])))
     dirs, built_ms, unknown = _matched(log_dirs, found)
     if not dirs:
         return TableGrowth(warehouse.root, {}, unknown, None, [], [], None)

@@ -12,13 +12,19 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from kafka_segments.console.as_built import cut_logs_line, unread_notes_lines
+from kafka_segments.console.as_built import altered_lines, cut_logs_line, unread_notes_lines
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.tables.as_built import built_ms, cut_logs, last_builds, unread_notes
+from kafka_segments.engine.tables.as_built import (
+    altered,
+    built_ms,
+    cut_logs,
+    last_builds,
+    unread_notes,
+)
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
@@ -102,8 +108,8 @@ class ReportData:
 
     ``looked_at`` is how many segments are known by a first look alone, which does not tell how many
     batches a start would recover. ``not_forecast`` are the brokers (cluster, broker_id) with such
-    segments: ``crashes`` leaves them out. ``cut_logs`` says which logs lack their end,
-    and of which it is not known where they begin or end.
+    segments: ``crashes`` leaves them out. ``cut_logs`` says what somebody took back of the tables,
+    which logs lack their end, and of which it is not known where they begin or end.
     ``metadata_problems`` says of each cluster what the history of its metadata lacks.
     ``directories`` is what verbs on directories printed to files.
     ``dirs`` are the log directories with the most bytes, one more than are shown if there are more.
@@ -228,7 +234,8 @@ class _Report:
                 **self._lacking(),
             }
         )
-        cut = [cut_logs_line(found["cut"])] if found.get("cut") else []
+        cut = list(altered_lines(altered(self._warehouse, found["builds"])))
+        cut.extend([cut_logs_line(found["cut"])] if found.get("cut") else [])
         cut.extend(unread_notes_lines(found.get("unread", ())))
         tell_not_known(cut)
         bins = self._history_bins(found["written"][0][0])
