@@ -133,7 +133,7 @@ fuzz: setup jars-test ## every parser, 5,000 rounds of new spoiled input each, a
 	@REFEREE_SEED=random FUZZ_ROUNDS=5000 NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz \
 	  $(BIN)/python -m pytest tests/wire/test_fuzz.py tests/internals/test_record_columns.py
 	@REFEREE_SEED=random FUZZ_ROUNDS=1500 $(BIN)/python -m pytest $(IN_TWO) \
-	  tests/storage/test_fuzzed_manifests.py tests/recovery/test_fuzzed_manifests.py
+	  tests/changes/test_fuzzed_manifests.py tests/recovery/test_fuzzed_manifests.py
 
 mutants: setup jars-test ## change single places of what is pure: which changes does no test notice? (MUTANTS=--help)
 	@PYTHONPATH=lib:tests $(BIN)/python -m mutants $(MUTANTS)

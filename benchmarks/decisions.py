@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sections import ROOT, Section
 
+from kafka_segments.engine.derived.configs import with_topic_configs
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.spark.session import spark_session
-from kafka_segments.engine.tables.configs import with_topic_configs
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules

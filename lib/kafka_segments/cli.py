@@ -10,7 +10,7 @@ import click
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import ExitStatus, interrupted_status
 from kafka_segments.console.strict_options import first_sentence
-from kafka_segments.kafka.wire.plain_text import plain_lines
+from kafka_segments.kafka.text.plain_text import plain_lines
 from kafka_segments.release import __version__
 from kafka_segments.shell.command import shell
 from kafka_segments.verbs.change.compact.command import compact

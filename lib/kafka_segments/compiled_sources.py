@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 
-ROOMS = ("errors.py", "compiled_sources.py", "compiling.py", "kafka/wire", "kafka/index")
+_OF_KAFKA = ("kafka/codecs", "kafka/wire", "kafka/text", "kafka/index")
+ROOMS = ("errors.py", "compiled_sources.py", "compiling.py", *_OF_KAFKA)
 """numba compiles functions of these alone, and they import nothing else of the package."""
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_segments.engine.tables.group_offsets import groups_not_known, partitions_not_read
+from kafka_segments.engine.derived.group_offsets import groups_not_known, partitions_not_read
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.consumer_groups import (
     OffsetsRead,
@@ -10,7 +10,7 @@ from kafka_segments.kafka.broker_rules.consumer_groups import (
     partitions_by_groups,
     unread_partition,
 )
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 
 ALL = OffsetsRead(frozenset(range(4)), 4)
 HALF = OffsetsRead(frozenset({group_partition("here", 4)}), 4)

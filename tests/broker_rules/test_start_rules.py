@@ -22,8 +22,8 @@ from kafka_segments.kafka.broker_rules.start_logs import LogDecision
 from kafka_segments.kafka.broker_rules.start_node import decide_node
 from kafka_segments.kafka.broker_rules.start_rules import RULES
 from kafka_segments.kafka.broker_rules.start_state import NodeFacts
-from kafka_segments.kafka.wire.checkpoints import EpochStart
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.checkpoints import EpochStart
+from kafka_segments.kafka.text.names import FolderState
 from support.house.start_page import table
 
 DOCS = Path(__file__).parents[2] / "docs" / "start.md"

@@ -17,7 +17,7 @@ from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.kept_files import undo
+from kafka_segments.files.changes.kept_files import undo
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.change.compact import run
 from kafka_segments.verbs.change.compact.run import CompactOptions, CompactSummary, run_compact

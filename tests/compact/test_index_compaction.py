@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import UsageError
+from kafka_segments.files.changes.kept_files import MANIFEST, KeptFiles, undo
+from kafka_segments.files.changes.manifests import signed
 from kafka_segments.files.storage.durable_files import TEMPORARY
-from kafka_segments.files.storage.kept_files import MANIFEST, KeptFiles, undo
-from kafka_segments.files.storage.manifests import signed
 from kafka_segments.verbs.change.compact.decide.leftovers import find_leftovers
 from kafka_segments.verbs.change.compact.folder_compactor import FolderCompactor
 
@@ -137,7 +137,7 @@ def test_a_run_that_died_between_note_and_change_can_be_undone(
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_segments.files.storage.kept_files.move_durably", die)
+    monkeypatch.setattr("kafka_segments.files.changes.kept_files.move_durably", die)
     with pytest.raises(KeyboardInterrupt):
         _compactor(folder, tmp_path / "kept").compact(str(folder))
     monkeypatch.undo()

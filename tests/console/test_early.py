@@ -18,7 +18,7 @@ from kafka_segments.console.early import local_path, require_output, require_sou
 from kafka_segments.console.strict_options import Command
 from kafka_segments.engine.spark.java import feature_release, find_java, java_version, require_java
 from kafka_segments.errors import SourceError, UsageError
-from kafka_segments.files.storage.table_versions import note_versions
+from kafka_segments.files.delta.table_versions import note_versions
 
 READERS = (
     ["report", "--out", "page.html"],
@@ -338,8 +338,8 @@ def test_tables_in_a_store_of_a_first_build_that_did_not_end_are_refused(
     monkeypatch: pytest.MonkeyPatch, of_runs: int | None, is_refused: bool
 ) -> None:
     versions = {"s3://bucket/wh/segments": 1, "s3://bucket/wh/runs": of_runs}
-    for asked in ("delta_log.last_version", "delta_health.version_if_there"):
-        monkeypatch.setattr(f"kafka_segments.files.storage.{asked}", versions.get)
+    for asked in ("log.last_version", "health.version_if_there"):
+        monkeypatch.setattr(f"kafka_segments.files.delta.{asked}", versions.get)
 
     with (
         pytest.raises(UsageError, match="s3://bucket/wh: no build has ended there")

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.console.as_built import say_builds, tell_age, tell_records
 from kafka_segments.console.not_known import noting
-from kafka_segments.engine.tables import as_built, internal_files
-from kafka_segments.files.storage.table_versions import mark_taken_back
+from kafka_segments.engine.derived import as_built, internal_files
+from kafka_segments.files.delta.table_versions import mark_taken_back
 from support.spark.connect_client import Done, run_verb
 from support.spark.ready_builds import LentBuild, ReadyBuild
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
 from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies
 from kafka_segments.verbs.copies.divergence.policies.options import load_policies
 from support.logs.log_copies import Batch, rolled

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from support.kafka.kafka_tools import KafkaTools
 from support.kafka.kraft_cluster import DIRECTORIES, NODES, KraftCluster
 from support.kafka.losing_cluster import (

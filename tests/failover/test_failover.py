@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows, has_few_rows
+from kafka_segments.engine.derived.record_limits import read_record_limits
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.record_limits import read_record_limits
 from kafka_segments.verbs.find.failover.run import (
     FailoverOptions,
     RestoreOptions,

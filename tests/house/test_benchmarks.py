@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.engine.tables.configs import with_topic_configs
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
+from kafka_segments.engine.derived.configs import with_topic_configs
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules

@@ -14,7 +14,7 @@ from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
 from kafka_segments.kafka.wire.crc import HAS_CPU_CRC
 from support.logs.built_alone import build_alone
 

@@ -21,7 +21,7 @@ from kafka_segments.kafka.index.segment.transaction_index import (
     decode_transaction_index,
     encode_transaction_index,
 )
-from kafka_segments.kafka.wire.checkpoints import EpochStart, parse_leader_epochs
+from kafka_segments.kafka.text.checkpoints import EpochStart, parse_leader_epochs
 from support.logs.strategies import crc32c
 
 EXAMPLE = ProducerState(

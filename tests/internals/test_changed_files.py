@@ -24,7 +24,7 @@ from kafka_segments.engine.tables.catalog import (
     Table,
 )
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals import run
 from kafka_segments.verbs.find.internals.tasks import read_records
 from support.logs import metadata_logs

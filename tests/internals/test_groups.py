@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.tables.lost_records import lost_by_records
+from kafka_segments.engine.derived.lost_records import lost_by_records
 from kafka_segments.kafka.broker_rules.group_records import group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
 from support.kafka.kafka_referee import Referee
 from support.logs import group_logs as made

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.engine.derived.internal_files import file_facts
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.internal_files import file_facts
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.find.internals import run
 from kafka_segments.verbs.find.internals.tasks import read_records

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.files import parse_snapshot_name
 from kafka_segments.verbs.find.internals.record_columns import Decoded, decode_row
 from kafka_segments.verbs.find.internals.tasks import InternalReader

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.console.not_known import noting
+from kafka_segments.engine.derived.metadata_configs import read_metadata_configs
+from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError, clusters_with_metadata
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
-from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError, clusters_with_metadata
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.find.internals.decide.rows import begins_and_ends
 from kafka_segments.verbs.find.internals.metadata.decide.changes import later_begins
@@ -404,7 +404,7 @@ def test_a_clusters_metadata_is_found_by_any_of_its_tables(
 def test_a_table_of_metadata_that_only_spark_reads_is_told_of(
     read: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_segments.engine.tables.metadata_in_tables.METADATA_BYTES", 1)
+    monkeypatch.setattr("kafka_segments.engine.derived.metadata_in_tables.METADATA_BYTES", 1)
 
     with pytest.raises(NoMetadataError, match="its table metadata_topics is too large"):
         clusters_with_metadata(str(read), at_ms=made.START_MS)

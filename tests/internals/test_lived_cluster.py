@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, METADATA_TABLES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.log.producer_state import NO_EPOCH
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.decide.rows import state_at
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.metadata.history import PROBLEMS

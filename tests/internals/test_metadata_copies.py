@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.derived.metadata_in_tables import metadata_problems
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_in_tables import metadata_problems
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.metadata.quorum import parse_quorum_state
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, unread_segment
-from kafka_segments.kafka.wire.checkpoints import EpochStart
-from kafka_segments.kafka.wire.chunk_index import ChunkIndex
-from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX
-from kafka_segments.kafka.wire.segment_manifest import IndexPart, RemoteSegment, SegmentManifest
+from kafka_segments.kafka.text.checkpoints import EpochStart
+from kafka_segments.kafka.text.names import TXN_INDEX_SUFFIX
+from kafka_segments.kafka.tier.chunk_index import ChunkIndex
+from kafka_segments.kafka.tier.segment_manifest import IndexPart, RemoteSegment, SegmentManifest
 from kafka_segments.verbs.find.internals.tier.decide.object_facts import (
     HEADERS,
     MANIFESTS,

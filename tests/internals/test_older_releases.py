@@ -13,16 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.derived.metadata_configs import read_metadata_configs
+from kafka_segments.engine.derived.metadata_in_tables import clusters_with_metadata
+from kafka_segments.engine.derived.metadata_topics import read_metadata_topics
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_configs import read_metadata_configs
-from kafka_segments.engine.tables.metadata_in_tables import clusters_with_metadata
-from kafka_segments.engine.tables.metadata_topics import read_metadata_topics
 from kafka_segments.kafka.broker_rules.group_records import group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.messages.consumer_protocol import with_members_read
 from kafka_segments.kafka.messages.layout import ZERO_UUID
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.groups.decide.groups import (
     FAILS,

@@ -18,8 +18,8 @@ from kafka_segments.kafka.messages.encoder import encode
 from kafka_segments.kafka.messages.layout import versions_of
 from kafka_segments.kafka.messages.messages import LAYOUTS
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC, TRANSACTIONS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kafka_segments.kafka.wire import message_text
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals import record_columns
 from kafka_segments.verbs.find.internals.record_columns import (
     GIVEN,

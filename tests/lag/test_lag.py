@@ -16,7 +16,7 @@ from kafka_segments.cli import cli
 from kafka_segments.engine.tables.catalog import METADATA_PARTITIONS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import decide_lag
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag
 from kafka_segments.verbs.find.lag.run_explain import ExplainOptions, run_explain

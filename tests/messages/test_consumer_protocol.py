@@ -14,7 +14,7 @@ from kafka_segments.kafka.messages.json_form import json_text
 from kafka_segments.kafka.messages.layout import Layout
 from kafka_segments.kafka.messages.messages import LAYOUTS
 from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from support.kafka.kafka_referee import Referee
 from support.logs.spoiled_bytes import spoil
 from support.logs.strategies import v2_batch

@@ -20,7 +20,7 @@ from kafka_segments.kafka.messages.records import (
     TRANSACTIONS_TOPIC,
     decode_internal,
 )
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 from support.kafka.kafka_referee import Answer, Referee
 from support.logs.spoiled_bytes import spoil
 

@@ -14,7 +14,7 @@ from kafka_segments.kafka.messages.records import (
     InternalRecord,
     decode_internal,
 )
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 
 TOPIC_ID = "000102030405060708090a0b0c0d0e0f"
 TOPIC_TEXT = "AAECAwQFBgcICQoLDA0ODw"

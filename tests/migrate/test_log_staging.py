@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import NoSpaceError, SetAsideError
-from kafka_segments.files.storage import free_space
+from kafka_segments.files.changes import free_space
+from kafka_segments.files.changes.free_space import check_space
 from kafka_segments.files.storage.durable_files import TEMPORARY, free_bytes
-from kafka_segments.files.storage.free_space import check_space
 from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import Row, SparkSession
 
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, parse_partition_metadata
+from kafka_segments.kafka.text.checkpoints import PARTITION_METADATA, parse_partition_metadata
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
 from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
 from kafka_segments.verbs.change.migrate.run_steps import Migration

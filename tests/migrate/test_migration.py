@@ -261,7 +261,7 @@ def _check_that_staging_asks_for_room(
     migration: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("kafka_segments.files.storage.free_space.free_bytes", lambda _: 100)
+        patch.setattr("kafka_segments.files.changes.free_space.free_bytes", lambda _: 100)
         with pytest.raises(NoSpaceError, match=r"are to be written .* 100 are free"):
             migration.stage()
     assert not (tmp_path / "aside").exists()

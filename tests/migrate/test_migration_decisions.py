@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.decide.inventory import is_counted_again
 from kafka_segments.verbs.change.migrate.decide.listing import staged_root, with_listing_problems

@@ -12,11 +12,11 @@ from pyspark.sql import Row, SparkSession
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.derived.metadata_configs import ConfigAtOffset, MetadataConfigs
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.catalog import MIGRATION_INVENTORY, MIGRATION_OBSTACLES
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.kafka.wire.kafka_configs import GoneSetting
+from kafka_segments.kafka.text.kafka_configs import GoneSetting
 from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata
 from kafka_segments.verbs.change.migrate.report_inventory import print_inventory

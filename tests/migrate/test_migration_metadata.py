@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from kafka_segments.engine.tables.metadata_topics import read_metadata_topics
+from kafka_segments.engine.derived.metadata_topics import read_metadata_topics
 from kafka_segments.verbs.change.migrate.decide.assignment import with_assignment
 from support.logs import metadata_logs as made
 from support.logs.strategies import v2_batch

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage import folder_exchange
-from kafka_segments.files.storage.backups import state_of
-from kafka_segments.files.storage.manifests import write_manifest
+from kafka_segments.files.changes import folder_exchange
+from kafka_segments.files.changes.backups import state_of
+from kafka_segments.files.changes.manifests import write_manifest
 from kafka_segments.verbs.change.migrate.staged_log import (
     FolderFiles,
     LogManifest,

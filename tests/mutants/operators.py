@@ -40,7 +40,7 @@ Change = tuple[str, str, str, str]
 # What is pure, wherever its room: formats, rules over one segment or log, rules over tables.
 # A file belongs to the first group that has a pattern for it.
 GROUPS = {
-    "wire": ("kafka/wire/*.py",),
+    "wire": tuple(f"kafka/{room}/*.py" for room in ("codecs", "text", "tier", "wire")),
     "index": (
         "kafka/index/*/*.py",
         "kafka/broker_rules/*.py",
@@ -59,14 +59,14 @@ GROUPS = {
         "verbs/find/lag/decide/*.py",
         "engine/tables/as_of.py",
         "engine/tables/long_arithmetic.py",
-        "engine/tables/timestamps.py",
+        "engine/derived/timestamps.py",
     ),
     # Those of copies, backups, crashes, internal topics, checks:
     "verdicts": (
         "verbs/*/*/decide/*.py",
         "verbs/*/*/*/decide/*.py",
-        "engine/tables/expired_but_kept.py",
-        "engine/tables/written_times.py",
+        "engine/derived/expired_but_kept.py",
+        "engine/derived/written_times.py",
     ),
     "messages": ("kafka/messages/*.py",),
 }

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import ROOT
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
+from kafka_segments.kafka.text.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import points_of
 from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
 from support.house.ci import OWN_MOUNTS, require_own_mounts, skip_but_in_ci

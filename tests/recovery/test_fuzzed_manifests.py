@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT
+from kafka_segments.kafka.text.checkpoints import RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.apply.run import ApplyOptions, run_apply, run_rollback
 from support.verbs.drawn_manifests import digests_below, put_link, sha256, spoil_manifest
 from support.verbs.killed_kit import State, assert_same, state_of

@@ -15,7 +15,7 @@ from kafka_segments.cli import cli
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.index.log.producer_state import NewestBatch, ProducerEntry, ProducerState
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot, encode_snapshot
-from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, RECOVERY_POINT
+from kafka_segments.kafka.text.checkpoints import PARTITION_METADATA, RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
 from kafka_segments.verbs.change.recovery.kit.run import (
     is_quicker_in_threads,

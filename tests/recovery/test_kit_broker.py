@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from kafka_segments.cli import cli
 from kafka_segments.errors import SetAsideError
 from kafka_segments.files.storage.folder_lock import held_lock
-from kafka_segments.kafka.wire.checkpoints import LOCK
+from kafka_segments.kafka.text.checkpoints import LOCK
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from support.kafka.crashed_broker import (
     MEGABYTES,

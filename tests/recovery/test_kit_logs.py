@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     LOG_START_OFFSET,
     PARTITION_METADATA,
     RECOVERY_POINT,

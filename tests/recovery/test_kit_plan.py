@@ -8,7 +8,7 @@ import pytest
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.log_dir_folder import noted_offsets
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan, plan_log
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState, LogKit
 

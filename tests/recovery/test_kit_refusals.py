@@ -8,7 +8,7 @@ import pytest
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.checkpoints import HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
+from kafka_segments.kafka.text.checkpoints import HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
 from kafka_segments.verbs.change.recovery.kit.report import print_kit
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState

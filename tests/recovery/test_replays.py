@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
-from kafka_segments.kafka.wire.names import FolderState, file_name
+from kafka_segments.kafka.text.names import FolderState, file_name
 from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_start
 from kafka_segments.verbs.change.recovery.forecast.producer_search import has_producers
 from kafka_segments.verbs.change.recovery.last_end import read_last_end

@@ -13,7 +13,7 @@ from kafka_segments.kafka.broker_rules.start_node import NodeStart
 from kafka_segments.kafka.broker_rules.start_rules import RULES
 from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.log.snapshots import encode_snapshot
-from kafka_segments.kafka.wire.names import file_name
+from kafka_segments.kafka.text.names import file_name
 from kafka_segments.verbs.change.recovery.forecast.report import rows_of
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from support.kafka.kafka_referee import Referee, RefereeError

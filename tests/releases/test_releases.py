@@ -13,7 +13,7 @@ import pytest
 
 from kafka_segments.kafka.broker_rules.record_lookups import record_lookup
 from kafka_segments.kafka.broker_rules.versions import parse_version
-from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 from support.kafka.kafka_referee import KAFKA_JARS, REPOSITORY
 from support.logs.framings import framings

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from kafka_segments.engine.tables.first_look_only import with_unverified
+from kafka_segments.engine.derived.first_look_only import with_unverified
 from kafka_segments.verbs.tell.report.decide.overview import (
     YEAR_10000_MS,
     draw_spans,

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.files import Origin
 from kafka_segments.verbs.find.internals.run import InternalsOptions, run_internals
 from kafka_segments.verbs.judge.retention.command_options import retention_options

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.derived.logs_in_tables import KnownLog, logs_of_topics
 from kafka_segments.engine.tables.catalog import METADATA_PARTITIONS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.logs_in_tables import KnownLog, logs_of_topics
 from kafka_segments.engine.tables.schemas import schema
-from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata
+from kafka_segments.kafka.text.topic_ids import encode_partition_metadata
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.judge.retention.planned_log import PlannedLog, moved
 
 LOG = f"{10:020d}.log"

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.derived.configs import with_topic_configs
+from kafka_segments.engine.derived.metadata_configs import ConfigAtOffset, MetadataConfigs
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.catalog import RETENTION_PLANS
-from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
 from kafka_segments.settings import Settings, TopicConfig, settings_grid
 from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention

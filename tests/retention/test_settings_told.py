@@ -1,8 +1,8 @@
 """The settings that decided, and where each comes from, in few lines."""
 
-from kafka_segments.engine.tables.logs_in_tables import KnownLog
-from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
+from kafka_segments.engine.derived.logs_in_tables import KnownLog
+from kafka_segments.engine.derived.metadata_configs import ConfigAtOffset, MetadataConfigs
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.judge.retention.report_settings import settings_in_short
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kafka_segments.engine.rows.freshness import covers_end_of_log
 from kafka_segments.engine.rows.time_bounds import proven_greatest_timestamp, without_older
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders.walk import ListedSegment, find_segments
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions

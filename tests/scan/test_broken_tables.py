@@ -9,9 +9,9 @@ import pytest
 from deltalake import write_deltalake
 
 from kafka_segments.errors import BrokenTableError
-from kafka_segments.files.storage.delta_health import OF_BUILD
+from kafka_segments.files.delta.health import OF_BUILD
+from kafka_segments.files.delta.table_versions import note_versions
 from kafka_segments.files.storage.read_again import mark_read_again
-from kafka_segments.files.storage.table_versions import note_versions
 from kafka_segments.verbs.scan.mending import READS_ALL_AGAIN, mend_tables
 from support.spark.connect_client import run_verb
 from support.spark.ready_builds import LentBuild, ReadyBuild

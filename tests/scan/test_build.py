@@ -17,7 +17,7 @@ from kafka_segments.engine.tables.catalog import BUILD_TABLES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import made_schema
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
+from kafka_segments.files.delta.append import MEETS_CONSTRAINTS
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.run import run_build

@@ -8,9 +8,9 @@ import pytest
 
 from kafka_segments.engine.limits import MOST, Load, Work
 from kafka_segments.errors import UsageError
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.folder_lock import refuse_locked
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.formats.by_name import FORMATS
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import SourceError, VanishedError
-from kafka_segments.files.storage.delta_log import last_version
+from kafka_segments.files.delta.log import last_version
 from kafka_segments.kafka.index.formats.kip33_index import Kip33Format
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan.dry_run import plan_without_spark

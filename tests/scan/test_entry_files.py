@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, TIME_INDEX
-from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
+from kafka_segments.files.delta.append import MEETS_CONSTRAINTS
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.publishing import remove_folder
 from kafka_segments.verbs.scan.entry_files import EntryFiles, entry_file, make_folders

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
+from kafka_segments.engine.derived.topic_sizes import TopicSizes, unknown_topics
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.engine.tables.topic_sizes import TopicSizes, unknown_topics
 from kafka_segments.errors import UsageError
 from kafka_segments.files.segments.format_files import Files
 from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
-from kafka_segments.kafka.wire.names import file_name
+from kafka_segments.kafka.text.names import file_name
 from kafka_segments.settings import Settings, TopicConfig
 from kafka_segments.verbs.scan.options import BuildOptions
 from kafka_segments.verbs.scan.right_files import BESIDE, RightFiles

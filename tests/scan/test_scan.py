@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.storage import files_ahead as in_turn
 from kafka_segments.files.storage.files import OpenSegment, Place, open_segment
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.scan import scanner as scan

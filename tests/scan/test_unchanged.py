@@ -17,6 +17,10 @@ from pyspark.sql.types import StructType
 
 from conftest import SEED
 from kafka_segments.engine.choose import has_few_rows
+from kafka_segments.engine.derived.configs import with_topic_configs
+from kafka_segments.engine.derived.metadata_configs import ConfigAtOffset, MetadataConfigs
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
+from kafka_segments.engine.derived.topic_sizes import SIZES, TopicSizes
 from kafka_segments.engine.frames import driver_rows
 from kafka_segments.engine.frames.local_rows import arrow_schema, local_rows
 from kafka_segments.engine.limits import MOST, Load, Work
@@ -30,12 +34,8 @@ from kafka_segments.engine.tables.catalog import (
     SEGMENTS,
     UNRECOGNIZED_FILES,
 )
-from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.engine.tables.topic_sizes import SIZES, TopicSizes
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.storage.stores import store_of

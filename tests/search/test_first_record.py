@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.kafka.broker_rules.lookups import lookup_kip33, lookup_timestamp
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.index.formats.kip33_index import SegmentPlace, kip33_entries
 from kafka_segments.kafka.index.segment.offset_index import lookup_offset
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 from support.logs.log_reading import reader_of
 from support.logs.strategies import empty_batch, v2_batch

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.engine.tables.logs_in_tables import KnownPartition
+from kafka_segments.engine.derived.logs_in_tables import KnownPartition
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.find.search import named_logs
 from kafka_segments.verbs.find.search.named_logs import chosen_logs, refuse_absent

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from kafka_segments.kafka.broker_rules.record_lookups import RecordLookup, record_lookup
-from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 from support.logs.log_reading import reader_of
 from support.logs.strategies import v1_message, v2_batch, v2_record

@@ -23,7 +23,7 @@ from kafka_segments.engine.frames.local_rows import computed_rows, frame_of_rows
 from kafka_segments.engine.limits import MOST_IN_DRIVER
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.kafka.wire.moments import NAMED
+from kafka_segments.kafka.text.moments import NAMED
 from kafka_segments.verbs.find.search.log_tables import LogChoice, LogTables
 from kafka_segments.verbs.find.search.run import (
     SearchOptions,

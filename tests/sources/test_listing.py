@@ -14,8 +14,8 @@ from kafka_segments.files.folders.unread_notes import unread_in
 from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder, find_segments
 from kafka_segments.files.storage.local_folder import list_local_folder
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire.names import file_name
+from kafka_segments.kafka.text import checkpoints
+from kafka_segments.kafka.text.names import file_name
 from support.logs.strategies import v2_batch
 
 HASH = "0123456789abcdef0123456789abcdef"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.walk import walk_folders
 from kafka_segments.files.segments.format_files import Around
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.formats.kip33_index import Kip33Format, WithoutTimestamps
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions

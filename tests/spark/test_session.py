@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.console import early
 from kafka_segments.engine.spark.session import spark_session
-from kafka_segments.files.storage.delta_append import write_parquet
+from kafka_segments.files.delta.append import write_parquet
 
 
 def test_a_thread_that_is_new_to_spark_takes_the_running_session_and_leaves_it_running(

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.derived.views import register_views, with_timestamps
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.views import register_views, with_timestamps
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql import run as queries
 from kafka_segments.verbs.tell.sql.decide.statements import Statement

@@ -12,13 +12,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.errors import UsageError
+from kafka_segments.files.changes.index_files import IndexOutput, IndexPublisher
+from kafka_segments.files.delta.rows import read_small_table
 from kafka_segments.files.folders.kinds import UNRECOGNIZED
 from kafka_segments.files.folders.source_folder import list_source_folder
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.storage import stores
-from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.files import open_segment, place, read_whole
-from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.publishing import publish
 from kafka_segments.files.storage.range_concurrency import LARGEST_READ_BYTES
 from kafka_segments.files.storage.typed_uris import absolute_uri

@@ -7,10 +7,10 @@ import pytest
 from pyarrow import fs
 
 from kafka_segments.errors import FileReplacedError, OutageError, SourceError, UsageError
+from kafka_segments.files.changes.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.storage import stores, webhdfs
 from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
-from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.publishing import publish
 from support.stores.cached_stores import forget_stores
 

@@ -10,10 +10,10 @@ from kafka_segments.engine.rows.read_options import parse_options
 from kafka_segments.engine.rows.segment_rows import SegmentRows
 from kafka_segments.engine.rows.time_bounds import proven_greatest_timestamp
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.storage import files
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
 from kafka_segments.verbs.change.migrate.tasks_inventory import _count

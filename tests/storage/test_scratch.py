@@ -89,9 +89,9 @@ KILLED = {
         "with scratch_below(folder) as made:\n    (made / 'x').touch()\n    os._exit(9)\n"
     ),
     "with a copy of a table's log": (
-        "from kafka_segments.files.storage import delta_rows\n"
-        "delta_rows.DeltaTable = lambda copy: os._exit(9)\n"
-        "delta_rows.open_table(str(folder / 'table [x]'))\n"
+        "from kafka_segments.files.delta import rows\n"
+        "rows.DeltaTable = lambda copy: os._exit(9)\n"
+        "rows.open_table(str(folder / 'table [x]'))\n"
     ),
 }
 

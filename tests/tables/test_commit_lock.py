@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables import upgrades
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.files.storage import delta_commit
+from kafka_segments.files.delta import commit as delta_commit
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from support.house.at_length import long_but

@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 
 from kafka_segments.engine.tables import arrow_tables
 from kafka_segments.engine.tables.arrow_tables import append_small, join_small, merge_small
-from kafka_segments.files.storage.delta_commit import commit_info, publish_commit
-from kafka_segments.files.storage.delta_create import create_table
-from kafka_segments.files.storage.delta_log import list_log
-from kafka_segments.files.storage.taken_back import taken_back_since
+from kafka_segments.files.delta.commit import commit_info, publish_commit
+from kafka_segments.files.delta.create import create_table
+from kafka_segments.files.delta.log import list_log
+from kafka_segments.files.delta.taken_back import taken_back_since
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 

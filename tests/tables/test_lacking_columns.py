@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.engine.tables.catalog import LOGS, RETENTION_PLANS, SEGMENTS, Table
 from kafka_segments.engine.tables.lacking_columns import lacking_column
-from kafka_segments.files.storage.delta_create import create_table
+from kafka_segments.files.delta.create import create_table
 
 _SPARKS = "[UNRESOLVED_COLUMN] A column, variable with name `{}` cannot be resolved."
 _ARROWS = "'Field \"{}\" does not exist in schema'"

@@ -31,11 +31,12 @@ from kafka_segments.engine.tables.arrow_tables import is_small, merge_small
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, SEGMENTS, UNRECOGNIZED_FILES, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import with_new_columns
-from kafka_segments.files.storage import delta_append, delta_merge
-from kafka_segments.files.storage.delta_append import append_rows
-from kafka_segments.files.storage.delta_commit import publish_commit
-from kafka_segments.files.storage.delta_create import create_table
-from kafka_segments.files.storage.delta_metadata import (
+from kafka_segments.files.delta import append as delta_append
+from kafka_segments.files.delta import merge as delta_merge
+from kafka_segments.files.delta.append import append_rows
+from kafka_segments.files.delta.commit import publish_commit
+from kafka_segments.files.delta.create import create_table
+from kafka_segments.files.delta.metadata import (
     TableMetadata,
     change_metadata,
     read_metadata,

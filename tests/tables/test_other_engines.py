@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from kafka_segments.engine.derived.views import view_of
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.catalog import ALL_TABLES, QUARANTINED_SEGMENTS, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.engine.tables.views import view_of
 from support.house.cookbook import PAGE as COOKBOOK
 from support.house.cookbook import questions
 from support.house.doc_blocks import DOCS, WAREHOUSE, blocks, rewritten, run_page

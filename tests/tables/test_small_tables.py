@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from kafka_segments.engine.choose import expect_many_rows, few_rows, has_few_rows
+from kafka_segments.engine.derived.views import table_names
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables import arrow_tables as at_once
 from kafka_segments.engine.tables import delta, small_tables, spark_tables
@@ -29,9 +30,8 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import with_new_columns
-from kafka_segments.engine.tables.views import table_names
 from kafka_segments.errors import BrokenTableError
-from kafka_segments.files.storage.table_versions import noted_log
+from kafka_segments.files.delta.table_versions import noted_log
 from support.spark.filled_tables import fill
 from support.spark.ready_builds import ReadyBuild
 from support.spark.rows_of import rows_of

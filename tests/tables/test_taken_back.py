@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.files.storage.delta_log import list_log
-from kafka_segments.files.storage.taken_back import taken_back_since
+from kafka_segments.files.delta.log import list_log
+from kafka_segments.files.delta.taken_back import taken_back_since
 
 TABLE = tables.LOG_DIRS
 

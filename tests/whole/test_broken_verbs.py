@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_segments.files.storage import delta_health
+from kafka_segments.files.delta import health as delta_health
 from support.spark.connect_client import Done, run_verb
 from support.verbs.broken_warehouses import (
     KINDS,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.files.storage.delta_health import OF_BUILD
+from kafka_segments.files.delta.health import OF_BUILD
 from support.spark.connect_client import Done, run_verb
 from support.spark.ready_builds import ReadyBuild
 from support.verbs.broken_warehouses import KINDS, add_checkpoints, broken_copy, draw_break

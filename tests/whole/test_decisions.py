@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.expired_but_kept import find_blocked
+from kafka_segments.engine.derived.timestamps import guess_unit
+from kafka_segments.engine.derived.written_times import with_written_ms
 from kafka_segments.engine.sources import broker_identity
 from kafka_segments.engine.tables.as_of import last_at_or_below
-from kafka_segments.engine.tables.expired_but_kept import find_blocked
-from kafka_segments.engine.tables.timestamps import guess_unit
-from kafka_segments.engine.tables.written_times import with_written_ms
-from kafka_segments.kafka.wire.moments import YEAR_2000_S
+from kafka_segments.kafka.text.moments import YEAR_2000_S
 from kafka_segments.verbs.find.failover import decide as plans
 from kafka_segments.verbs.find.forensics import decide as forensics
 from kafka_segments.verbs.find.lag.decide import commits as lag

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine import limits
 from kafka_segments.engine.choose import few_rows, has_few_rows
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.frames import engines
 from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.tables.catalog import (
@@ -21,7 +22,6 @@ from kafka_segments.engine.tables.catalog import (
     TIME_INDEX,
 )
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.kafka.index.formats.minute_index import MinuteFormat
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.settings import Settings

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.engine.choose import few_rows, has_few_rows
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.moments import LATEST, MAX_TIMESTAMP
+from kafka_segments.kafka.text.moments import LATEST, MAX_TIMESTAMP
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.copies.backup.run import BACKUP, run_backup
 from kafka_segments.verbs.copies.divergence.options import CopyOptions

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 import kafka_segments
 from kafka_segments.cli import cli
 from kafka_segments.engine.choose import few_rows
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, OFFSET_INDEX, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.settings import Settings

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.engine.tables import catalog as tables
+from kafka_segments.files.delta.table_versions import noted_log
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.publishing import publish
-from kafka_segments.files.storage.table_versions import noted_log
 from support.spark.ready_builds import LentBuild
 from support.spark.stored_builds import OF_THE_COPY, build, files, files_at, rows
 from support.stores.mini_hdfs import MiniHdfs

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kafka_segments.kafka.wire.codecs import Decompressor
+from kafka_segments.kafka.codecs.codecs import Decompressor
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK
 from kafka_segments.kafka.wire.records import check_records
-from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.kafka.wire.wrappers import first_offset
 from support.kafka.kafka_referee import Referee, RefereeError
 from support.logs.framings import LZ4, drawn_framing, framings, gzip_member, lz4_frame

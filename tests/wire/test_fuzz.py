@@ -32,23 +32,23 @@ from kafka_segments.kafka.index.segment.splitting import split_overflowed
 from kafka_segments.kafka.index.segment.time_index import check_time_index, decode_time_index
 from kafka_segments.kafka.index.segment.transaction_index import decode_transaction_index
 from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     parse_leader_epochs,
     parse_meta_properties,
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kafka_segments.kafka.wire.chunk_index import decode_chunk_sizes
-from kafka_segments.kafka.wire.kafka_configs import parse_described_configs, parse_server_properties
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.kafka_configs import parse_described_configs, parse_server_properties
+from kafka_segments.kafka.text.names import (
     METADATA_TOPIC,
     OFFSETS_TOPIC,
     parse_partition_folder,
     parse_segment_name,
 )
-from kafka_segments.kafka.wire.segment_manifest import parse_manifest
-from kafka_segments.kafka.wire.tiered_names import tiered_log_of
-from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets
+from kafka_segments.kafka.tier.chunk_index import decode_chunk_sizes
+from kafka_segments.kafka.tier.segment_manifest import parse_manifest
+from kafka_segments.kafka.tier.tiered_names import tiered_log_of
+from kafka_segments.kafka.tier.tiered_offsets import parse_tiered_offsets
 from support.logs.log_reading import reader_of, record_times
 from support.logs.spoiled_bytes import spoil
 from support.logs.strategies import crc32c

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.moments import parse_point
+from kafka_segments.kafka.text.moments import parse_point
 from kafka_segments.settings import CutConfig, RetentionConfig, Settings, settings_grid
 
 if TYPE_CHECKING:
-    from kafka_segments.engine.tables.topic_configs import TopicConfigs
+    from kafka_segments.engine.derived.topic_configs import TopicConfigs
     from kafka_segments.verbs.find.search.log_tables import LogChoice
 
 FilePath = str | PathLike[str]

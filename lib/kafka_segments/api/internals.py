@@ -10,8 +10,8 @@ from kafka_segments.api.arguments import Moment, choice, clock_or, names, option
 from kafka_segments.api.not_known import keeps_told
 from kafka_segments.api.tables import OpenTables
 from kafka_segments.console.options import clock
+from kafka_segments.engine.derived.views import CURRENT, PROBLEMS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.views import CURRENT, PROBLEMS
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules

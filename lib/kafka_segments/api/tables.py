@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_segments.api.arguments import Moment, clock_or
 from kafka_segments.console.as_built import not_known_as_built
 from kafka_segments.console.options import ROOT
+from kafka_segments.engine.derived.views import HISTORY, table_names, view_names, view_of
 from kafka_segments.engine.rows.workers import take_own_python
 from kafka_segments.engine.spark.session import spark_session
 from kafka_segments.engine.spark.site_settings import standing_against
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.views import HISTORY, table_names, view_names, view_of
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql.run import SqlOptions, run_sql
 

@@ -23,7 +23,7 @@ from kafka_segments.api.not_known import keeps_told
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, OLDEST_SEARCHED, parse_version
-from kafka_segments.kafka.wire.moments import parse_moment
+from kafka_segments.kafka.text.moments import parse_moment
 from kafka_segments.verbs.find.disk.growth_of_tables import read_growth
 from kafka_segments.verbs.find.disk.run import run_disk
 from kafka_segments.verbs.find.lag.run import LagOptions, run_lag

@@ -13,7 +13,7 @@ from kafka_segments.errors import KafkaSegmentsError
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-    from kafka_segments.engine.tables.as_built import AsBuilt
+    from kafka_segments.engine.derived.as_built import AsBuilt
     from kafka_segments.engine.tables.delta import Warehouse
 
 _MOST_ALTERED = 3
@@ -34,7 +34,7 @@ def tell_as_built(
     ``topics``, ``partition``: the logs that are asked about, as for ``read_as_built``.
     ``has_starts``: the answer depends on where logs begin, too.
     """
-    from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
+    from kafka_segments.engine.derived.as_built import read_as_built  # noqa: PLC0415
 
     with _not_known_where_broken():
         found = read_as_built(warehouse, topics, partition, has_starts=has_starts)
@@ -44,7 +44,7 @@ def tell_as_built(
 
 def not_known_as_built(warehouse: "Warehouse") -> list[str]:
     """Return what makes answers from all tables doubtful, in the words of ``tell_as_built``."""
-    from kafka_segments.engine.tables.as_built import read_as_built  # noqa: PLC0415
+    from kafka_segments.engine.derived.as_built import read_as_built  # noqa: PLC0415
 
     try:
         found = read_as_built(warehouse)
@@ -73,7 +73,7 @@ def tell_age(
     ``allowed``: of the logs that are asked about, the values of columns of their key. ``at_ms``:
     the answer is of this moment: of tables that were built since the age does not count.
     """
-    from kafka_segments.engine.tables.as_built import read_age  # noqa: PLC0415
+    from kafka_segments.engine.derived.as_built import read_age  # noqa: PLC0415
 
     with _not_known_where_broken():
         found = read_age(warehouse, allowed or {})
@@ -91,7 +91,7 @@ def tell_builds(warehouse: "Warehouse", *, now_ms: int) -> None:
 
     It tells what the tables hold, or says itself which logs' bounds are not known.
     """
-    from kafka_segments.engine.tables.as_built import read_builds  # noqa: PLC0415
+    from kafka_segments.engine.derived.as_built import read_builds  # noqa: PLC0415
 
     with _not_known_where_broken():
         found = read_builds(warehouse)
@@ -107,7 +107,7 @@ def tell_records(
     ``now_ms``: the moment that the answer is of. Where all were read beyond it, nothing is said.
     ``cluster``: the one that is asked about; None: all are.
     """
-    from kafka_segments.engine.tables.internal_files import newest_records_ms  # noqa: PLC0415
+    from kafka_segments.engine.derived.internal_files import newest_records_ms  # noqa: PLC0415
 
     with _not_known_where_broken():
         newest_ms = newest_records_ms(warehouse, topic, cluster)

@@ -201,7 +201,7 @@ def require_plan(warehouse: str, table: str, plan_id: str) -> None:
     Raises:
         UsageError: there is no such plan.
     """
-    from kafka_segments.files.storage.delta_rows import read_small_table  # noqa: PLC0415
+    from kafka_segments.files.delta.rows import read_small_table  # noqa: PLC0415
 
     rows = read_small_table(
         join_uri(warehouse, table), (), most_bytes=_MOST_PLAN_BYTES, where=("plan_id", plan_id)
@@ -211,8 +211,8 @@ def require_plan(warehouse: str, table: str, plan_id: str) -> None:
 
 
 def _require_stored_tables(text: str, names: Sequence[str]) -> None:
-    from kafka_segments.files.storage.delta_health import version_if_there  # noqa: PLC0415
-    from kafka_segments.files.storage.delta_log import last_version  # noqa: PLC0415
+    from kafka_segments.files.delta.health import version_if_there  # noqa: PLC0415
+    from kafka_segments.files.delta.log import last_version  # noqa: PLC0415
 
     root = absolute_uri(text)
     for name in names:

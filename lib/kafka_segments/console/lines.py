@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from kafka_segments.console.json_log import INFO, JsonLog
-from kafka_segments.kafka.wire.plain_text import plain, plain_json, plain_lines
+from kafka_segments.kafka.text.plain_text import plain, plain_json, plain_lines
 
 _QUOTE, _EMPTY = '"', '""'
 _IN_QUOTES = re.compile('[,"\r\n]')  # RFC 4180

@@ -17,8 +17,8 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import complete_folder
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.kafka.wire.names import parse_partition_folder
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.names import parse_partition_folder
+from kafka_segments.kafka.text.plain_text import first_of
 
 _MOST_NAMED = 5
 _folders_argument = click.argument(

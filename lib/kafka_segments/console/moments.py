@@ -1,7 +1,7 @@
 """Moments that a person gave; a number that counts as ms but looks like another unit is said."""
 
 from kafka_segments.console.lines import say
-from kafka_segments.kafka.wire.moments import likely_unit, moment_text, parse_moment, parse_point
+from kafka_segments.kafka.text.moments import likely_unit, moment_text, parse_moment, parse_point
 
 
 def given_moment(option: str, text: str, *, now_ms: int) -> int:

@@ -9,7 +9,7 @@ from kafka_segments.console.json_log import WARNING
 from kafka_segments.console.lines import say
 
 if TYPE_CHECKING:
-    from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
+    from kafka_segments.engine.derived.metadata_in_tables import MetadataProblem
 
 _TOLD: ContextVar[list[str] | None] = ContextVar("_TOLD", default=None)
 
@@ -48,7 +48,7 @@ def tell_metadata_problems(
     ``warehouse``: URI of the tables; ``cluster``: of this one alone; ``at_offset``: as of which
     offset of its metadata log a cluster is asked, by its name; else as of the end.
     """
-    from kafka_segments.engine.tables.metadata_in_tables import (  # noqa: PLC0415
+    from kafka_segments.engine.derived.metadata_in_tables import (  # noqa: PLC0415
         NoMetadataError,
         metadata_problems,
     )

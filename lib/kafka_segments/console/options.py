@@ -39,7 +39,7 @@ from kafka_segments.errors import (
     is_answerless,
 )
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, NEWEST
-from kafka_segments.kafka.wire.plain_text import plain, plain_lines
+from kafka_segments.kafka.text.plain_text import plain, plain_lines
 
 if TYPE_CHECKING:
     from kafka_segments.settings import Settings

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from kafka_segments.console.grouping import counted, without_numbers
 from kafka_segments.console.lines import print_csv, print_json, print_json_line
-from kafka_segments.kafka.wire.plain_text import plain
+from kafka_segments.kafka.text.plain_text import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

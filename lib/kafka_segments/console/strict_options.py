@@ -17,7 +17,7 @@ from kafka_segments.console.prometheus import PROMETHEUS
 from kafka_segments.errors import OutageError, UsageError
 from kafka_segments.extras import require_extra
 from kafka_segments.files.storage.uris import misread_uri, scheme_of, without_secrets
-from kafka_segments.kafka.wire.moments import END_OF_TIME_MS, moment_text
+from kafka_segments.kafka.text.moments import END_OF_TIME_MS, moment_text
 
 INT = click.IntRange(min=0, max=2**31 - 1)
 POSITIVE_INT = click.IntRange(min=1, max=2**31 - 1)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kafka_segments.console.grouping import NUMBERS
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, print_rows
 from kafka_segments.console.table_form import made_table, print_table
-from kafka_segments.engine.tables.cluster_names import cluster_in_words
+from kafka_segments.engine.derived.cluster_names import cluster_in_words
 
 Cells = Callable[[Row], Iterable[str]]
 

@@ -73,7 +73,7 @@ def verb_session(
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
     from kafka_segments.engine.tables.lacking_columns import lacking_column  # noqa: PLC0415
     from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much  # noqa: PLC0415
-    from kafka_segments.files.storage.delta_health import first_broken  # noqa: PLC0415
+    from kafka_segments.files.delta.health import first_broken  # noqa: PLC0415
 
     is_long = reads_all and warehouse is not None and holds_much(warehouse)
     is_long = is_long or (questions is not None and asks_much(questions))

@@ -13,7 +13,7 @@ from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.messages.records import INTERNAL_TOPICS, decode_internal
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.metadata.history import HistoryRow, MetadataHistory, Point
 from support.kafka.kafka_referee import Answer, Referee
 from support.model.plain_decoder import PlainRecord, plain_records

@@ -10,7 +10,7 @@ from typing import Protocol
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
 from support.kafka.kafka_broker import KafkaBroker
 from support.kafka.kafka_clients import WAIT_SECONDS, create, producer
 from support.kafka.killed_broker import KilledBroker

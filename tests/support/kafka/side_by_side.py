@@ -15,7 +15,7 @@ from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
 from support.kafka.kafka_referee import Referee, RefereeError
 from support.logs.built_alone import build_alone
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_segments.files.changes.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.folders.kinds import SEGMENT
 from kafka_segments.files.folders.source_folder import list_source_folder
-from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.kafka.index.segment.recovered_segment import (
     Damage,

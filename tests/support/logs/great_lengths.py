@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafka_segments.kafka.wire.codecs import SNAPPY, Bytes, Decompressor
+from kafka_segments.kafka.codecs.codecs import SNAPPY, Bytes, Decompressor
+from kafka_segments.kafka.codecs.snappy_stream import XERIAL_MAGIC
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire.messages import wrapper_value
-from kafka_segments.kafka.wire.snappy_stream import XERIAL_MAGIC
-from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.kafka.wire.varints import read_varint
 
 GREAT_LENGTH = 128 * 1024 * 1024

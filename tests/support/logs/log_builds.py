@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
 from support.kafka.kafka_referee import Referee, RefereeError
 from support.logs.built_alone import Built, build_alone
 from support.logs.great_lengths import says_great_length

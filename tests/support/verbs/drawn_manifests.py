@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka_segments.files.storage.manifests import signed
+from kafka_segments.files.changes.manifests import signed
 
 HOSTILE = (
     *("../x", "../../x", "/etc/hosts", "", ".", "..", "a\0b", "a\nother 1 9", "x", "\x1b[2J"),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from kafka_segments.files.storage.durable_files import sha256_of
-from kafka_segments.kafka.wire.checkpoints import RECOVERY_POINT
+from kafka_segments.kafka.text.checkpoints import RECOVERY_POINT
 from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import points_of
 from kafka_segments.verbs.change.recovery.apply.run import (
     AppliedLog,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.checkpoints import LOCK, PARTITION_METADATA, RECOVERY_POINT
-from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata
+from kafka_segments.kafka.text.checkpoints import LOCK, PARTITION_METADATA, RECOVERY_POINT
+from kafka_segments.kafka.text.topic_ids import encode_partition_metadata
 from kafka_segments.verbs.change.recovery.kit.fold import FoldSettings
 from kafka_segments.verbs.change.recovery.kit.listing import plan_kit
 from kafka_segments.verbs.change.recovery.kit.run import KitOptions, read_in_threads, run_kit

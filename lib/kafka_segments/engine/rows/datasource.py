@@ -50,8 +50,8 @@ from kafka_segments.engine.rows.pushdown import batch_bounds, may_hold, record_b
 from kafka_segments.engine.rows.read_options import ReadOptions, parse_options
 from kafka_segments.engine.rows.workers import take_own_python
 from kafka_segments.errors import UsageError
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders.walk import ListedSegment, UnlistedFolder, find_segments
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.files.storage.uris import folders_below
 
 

@@ -4,13 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka_segments.engine.rows.freshness import covers_end_of_log
 from kafka_segments.errors import CorruptIndexError, FileChangedError
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.segment.offset_index import check_offset_index, decode_offset_index
 from kafka_segments.kafka.index.segment.time_index import check_time_index, decode_time_index
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire.header_layout import NO_TIMESTAMP
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 _MOST_INDEX_BYTES = 2**31 - 1
 _MOST_TAIL_BYTES = 4 * 1024 * 1024

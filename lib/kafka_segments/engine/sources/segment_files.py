@@ -15,8 +15,8 @@ from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.packing import TellLoad, TellRead, pack_by_bytes, tell_nobody
 from kafka_segments.engine.limits import MOST_IN_DRIVER, Load
 from kafka_segments.engine.spark.parallelism import default_parallelism
+from kafka_segments.files.changes.set_aside import files_of_segments
 from kafka_segments.files.storage.durable_files import sha256_of
-from kafka_segments.files.storage.set_aside import files_of_segments
 
 _FILE = pa.struct([("name", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())])
 _LISTED = pa.schema(

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka_segments.kafka.wire.plain_text import plain
+from kafka_segments.kafka.text.plain_text import plain
 
 _MOST_LINES = 20
 _MOST_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from kafka_segments.engine.spark.home import foreign_home
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.plain_text import plain
+from kafka_segments.kafka.text.plain_text import plain
 
 LOOPBACK = "127.0.0.1"
 _MOST_FILES = 1 << 16  # where the hard limit is none

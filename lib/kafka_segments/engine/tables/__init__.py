@@ -1,1 +1,1 @@
-"""The Delta tables of a warehouse: schemas, keys, writes, views."""
+"""The Delta tables of a warehouse: names, schemas, keys, reads, writes, upgrades."""

@@ -22,14 +22,14 @@ from kafka_segments.engine.limits import (
     SMALL_TABLE_FILES,
 )
 from kafka_segments.engine.tables.schemas import parsed
-from kafka_segments.files.storage.delta_append import append_rows, writable_table
-from kafka_segments.files.storage.delta_join import commit_join
-from kafka_segments.files.storage.delta_log import last_version
-from kafka_segments.files.storage.delta_merge import commit_merge, mergeable_table
-from kafka_segments.files.storage.delta_metadata import read_metadata
-from kafka_segments.files.storage.delta_properties import CHANGE_FEED, is_set
-from kafka_segments.files.storage.delta_rows import SmallTable, file_totals, read_small_files
-from kafka_segments.files.storage.merged_rows import merge_rows, rows_gone
+from kafka_segments.files.delta.append import append_rows, writable_table
+from kafka_segments.files.delta.join import commit_join
+from kafka_segments.files.delta.log import last_version
+from kafka_segments.files.delta.merge import commit_merge, mergeable_table
+from kafka_segments.files.delta.merged_rows import merge_rows, rows_gone
+from kafka_segments.files.delta.metadata import read_metadata
+from kafka_segments.files.delta.properties import CHANGE_FEED, is_set
+from kafka_segments.files.delta.rows import SmallTable, file_totals, read_small_files
 from kafka_segments.files.storage.stores import store_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})

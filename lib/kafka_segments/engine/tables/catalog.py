@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.engine.tables.schemas import newest_versions, schema
-from kafka_segments.files.storage.delta_properties import (
+from kafka_segments.files.delta.properties import (
     CHANGE_FEED,
     MEASURED_COLUMNS,
     constraint_properties,

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from kafka_segments.engine.tables.catalog import ALL_TABLES
 from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.files.storage.delta_health import OF_BUILD
-from kafka_segments.files.storage.delta_metadata import read_metadata
+from kafka_segments.files.delta.health import OF_BUILD
+from kafka_segments.files.delta.metadata import read_metadata
 from kafka_segments.files.storage.uris import join_uri
 
 _NAMED = re.compile(r"with name `(\w+)` cannot be resolved|Field \"(\w+)\" does not exist")

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.files.storage.delta_log import last_appended
+from kafka_segments.files.delta.log import last_appended
 from kafka_segments.files.storage.uris import join_uri
 
 

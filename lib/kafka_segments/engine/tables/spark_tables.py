@@ -34,15 +34,15 @@ from kafka_segments.engine.tables.statements import (
     merge_statement,
 )
 from kafka_segments.engine.tables.upgrades import made_schema
-from kafka_segments.files.storage.delta_append import append_files
-from kafka_segments.files.storage.delta_commit import ENGINE, SIGNED
-from kafka_segments.files.storage.delta_create import create_table
-from kafka_segments.files.storage.delta_health import refuse_broken_file
-from kafka_segments.files.storage.delta_rows import file_totals
+from kafka_segments.files.delta.append import append_files
+from kafka_segments.files.delta.commit import ENGINE, SIGNED
+from kafka_segments.files.delta.create import create_table
+from kafka_segments.files.delta.health import refuse_broken_file
+from kafka_segments.files.delta.rows import file_totals
+from kafka_segments.files.delta.table_versions import note_versions
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.stores import hadoop_uri, store_of
-from kafka_segments.files.storage.table_versions import note_versions
 from kafka_segments.files.storage.uris import join_uri
 
 _LOG = logging.getLogger(__name__)

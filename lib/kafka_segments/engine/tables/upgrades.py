@@ -12,8 +12,8 @@ from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.schemas import parsed
 from kafka_segments.engine.tables.statements import delta_table
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_metadata import change_metadata, read_metadata
-from kafka_segments.files.storage.delta_properties import constraints_among
+from kafka_segments.files.delta.metadata import change_metadata, read_metadata
+from kafka_segments.files.delta.properties import constraints_among
 from kafka_segments.files.storage.folder_lock import commit_lock, creation_lock
 from kafka_segments.files.storage.uris import join_uri
 

@@ -7,7 +7,7 @@ from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.broker_rules.startup import plan_startup
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, SWAP_SUFFIX, parse_segment_name
+from kafka_segments.kafka.text.names import LOG_SUFFIX, SWAP_SUFFIX, parse_segment_name
 
 _LOG_SWAP = LOG_SUFFIX + SWAP_SUFFIX
 

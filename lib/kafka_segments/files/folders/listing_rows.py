@@ -12,7 +12,7 @@ from kafka_segments.files.folders.kinds import NOT_FOLLOWED, UNRECOGNIZED
 from kafka_segments.files.storage.durable_files import TEMPORARY
 from kafka_segments.files.storage.files import Place, first_line, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.wire import checkpoints
+from kafka_segments.kafka.text import checkpoints
 
 MOST_LEVELS = 4
 MOST_TEXT_BYTES = 64 * 1024 * 1024

@@ -9,8 +9,8 @@ from kafka_segments.files.folders.kinds import LOG_DIR
 from kafka_segments.files.folders.listing_rows import MOST_TEXT_BYTES, BrokerFiles, Listed
 from kafka_segments.files.storage.files import Place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text import checkpoints
+from kafka_segments.kafka.text.names import (
     FolderState,
     is_beside_segments,
     is_unfinished_text,

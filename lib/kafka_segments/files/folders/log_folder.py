@@ -26,8 +26,8 @@ from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason
 from kafka_segments.kafka.broker_rules.startup import unread_swaps
-from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text import checkpoints
+from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
@@ -41,7 +41,7 @@ from kafka_segments.kafka.wire.names import (
     parse_other_form,
     parse_segment_name,
 )
-from kafka_segments.kafka.wire.tiered_names import (
+from kafka_segments.kafka.tier.tiered_names import (
     TieredFolder,
     parse_name_with_id,
     parse_object_name,

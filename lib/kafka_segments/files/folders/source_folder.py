@@ -23,7 +23,7 @@ from kafka_segments.files.storage.links import with_links_judged
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     is_of_partition,
@@ -31,7 +31,7 @@ from kafka_segments.kafka.wire.names import (
     parse_partition_folder,
     parse_segment_name,
 )
-from kafka_segments.kafka.wire.tiered_names import tiered_folder_of
+from kafka_segments.kafka.tier.tiered_names import tiered_folder_of
 
 # Keys of object stores may have them; what is written for them would lie elsewhere.
 _NO_FOLDERS = ("", ".", "..")

@@ -17,8 +17,8 @@ from kafka_segments.errors import CorruptTextError
 from kafka_segments.files.folders.listing_rows import why_strange
 from kafka_segments.files.storage.files import Place, read_manifest
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.wire.segment_manifest import RemoteSegment
-from kafka_segments.kafka.wire.tiered_names import (
+from kafka_segments.kafka.tier.segment_manifest import RemoteSegment
+from kafka_segments.kafka.tier.tiered_names import (
     INDEXES,
     LOG,
     MANIFEST,

@@ -23,7 +23,7 @@ from kafka_segments.files.storage.links import is_folder_outside, links_into
 from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.files.storage.threads import Watch
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     FolderState,
     parse_other_form,
     parse_partition_folder,

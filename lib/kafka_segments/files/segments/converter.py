@@ -30,18 +30,18 @@ from kafka_segments.files.segments.conversion import (
     Hazard,
     HazardKind,
 )
+from kafka_segments.kafka.codecs.codecs import Decompressor
+from kafka_segments.kafka.codecs.compression import compress
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire import v2_writing as writing
-from kafka_segments.kafka.wire.codecs import Decompressor
-from kafka_segments.kafka.wire.compression import compress
 from kafka_segments.kafka.wire.failures import OK, describe
 from kafka_segments.kafka.wire.filling import new_failure
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES
 from kafka_segments.kafka.wire.messages import check_messages
 from kafka_segments.kafka.wire.reading import MAX_FILE_BYTES, ReadInto
 from kafka_segments.kafka.wire.sections import Int64s, decompressed_records
-from kafka_segments.kafka.wire.streams import DecompressionError
 
 _OUT_BYTES = 4 * 1024 * 1024
 _NO_LIMIT = 2**63 - 1

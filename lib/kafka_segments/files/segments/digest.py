@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.kafka.codecs.codecs import Decompressor
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire import record_form
-from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.failures import describe
 from kafka_segments.kafka.wire.filling import new_failure
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.kafka.wire.sections import Int64s, decompressed_records, record_sections
-from kafka_segments.kafka.wire.streams import DecompressionError
 
 _OUT_BYTES = 1024 * 1024
 

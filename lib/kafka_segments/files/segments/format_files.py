@@ -16,8 +16,8 @@ from kafka_segments.kafka.index.segment.recovered_segment import (
     SegmentRecovery,
 )
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire import batches as wire
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.kafka.wire.record_times import RecordTimes, RecordTimesReader, Undecodable
 

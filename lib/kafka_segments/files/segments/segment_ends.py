@@ -9,9 +9,9 @@ from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
 from kafka_segments.kafka.index.segment.batch_reading import BatchSearch, headers, wrapped
 from kafka_segments.kafka.index.segment.index_ends import RangedFile, count_filled
 from kafka_segments.kafka.index.segment.recovered_segment import OFFSET_ENTRY_BYTES
+from kafka_segments.kafka.text.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire.reading import ReadInto
 
 _MOST_WALKED = 16 * 1024 * 1024  # bytes of headers that are walked where no index entry leads

@@ -36,13 +36,13 @@ from kafka_segments.files.storage.stores import (
     store_of,
 )
 from kafka_segments.files.storage.tiered_log import CompressedLog, check_readable
-from kafka_segments.kafka.wire.reading import FetchedAt, FillViews, ReadInto
-from kafka_segments.kafka.wire.segment_manifest import (
+from kafka_segments.kafka.tier.segment_manifest import (
     MOST_MANIFEST_BYTES,
     SegmentManifest,
     parse_manifest,
 )
-from kafka_segments.kafka.wire.tiered_names import MANIFEST, tiered_log_of
+from kafka_segments.kafka.tier.tiered_names import MANIFEST, tiered_log_of
+from kafka_segments.kafka.wire.reading import FetchedAt, FillViews, ReadInto
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile, fs

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError, UsageError
 from kafka_segments.files.storage.stores import store_of
-from kafka_segments.kafka.wire.checkpoints import LOCK
+from kafka_segments.kafka.text.checkpoints import LOCK
 
 _LOG = logging.getLogger(__name__)
 _NAME = "_lock"

@@ -12,9 +12,9 @@ from kafka_segments.files.storage.local_file import LocalFile
 from kafka_segments.files.storage.read_ahead import read_range
 from kafka_segments.files.storage.stores import RangedObject, read_errors
 from kafka_segments.kafka.index.segment.index_ends import PIECE_BYTES, IndexFiles, RangedFile
-from kafka_segments.kafka.wire.names import INDEX_SUFFIXES, LOG_SUFFIX
-from kafka_segments.kafka.wire.segment_manifest import IndexPart, SegmentManifest
-from kafka_segments.kafka.wire.tiered_names import INDEXES
+from kafka_segments.kafka.text.names import INDEX_SUFFIXES, LOG_SUFFIX
+from kafka_segments.kafka.tier.segment_manifest import IndexPart, SegmentManifest
+from kafka_segments.kafka.tier.tiered_names import INDEXES
 
 
 class CountedRanges:

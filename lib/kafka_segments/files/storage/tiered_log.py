@@ -5,11 +5,11 @@ from collections import deque
 import numpy as np
 
 from kafka_segments.errors import UnreadableObjectError
-from kafka_segments.kafka.wire.chunk_index import MOST_CHUNK_BYTES, ChunkIndex, ChunkPlace
-from kafka_segments.kafka.wire.codecs import ZSTD, Decompressor
+from kafka_segments.kafka.codecs.codecs import ZSTD, Decompressor
+from kafka_segments.kafka.codecs.streams import DecompressionError
+from kafka_segments.kafka.tier.chunk_index import MOST_CHUNK_BYTES, ChunkIndex, ChunkPlace
+from kafka_segments.kafka.tier.segment_manifest import SegmentManifest
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.kafka.wire.segment_manifest import SegmentManifest
-from kafka_segments.kafka.wire.streams import DecompressionError
 
 _MAGIC = 2
 _KEPT = 2  # readers go back to where the last batch began

@@ -11,7 +11,7 @@ Source: LogCleanerManager.doneCleaning; LogLoader.loadSegmentFiles compares no s
 
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, file_name
+from kafka_segments.kafka.text.names import LOG_SUFFIX, METADATA_TOPIC, file_name
 
 COMPACTED_BY_KAFKA = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that Kafka itself makes as compacted ones.

@@ -19,7 +19,7 @@ truncateAndReload, loadFromSnapshot, takeSnapshot, removeStraySnapshots (4.3.1).
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 
-from kafka_segments.kafka.wire.names import SNAPSHOT_SUFFIX
+from kafka_segments.kafka.text.names import SNAPSHOT_SUFFIX
 
 _MAX_INT64 = 2**63 - 1
 

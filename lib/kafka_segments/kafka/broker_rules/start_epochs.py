@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 
 
 class LogAtStart(NamedTuple):

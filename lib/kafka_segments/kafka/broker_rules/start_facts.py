@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.names import FolderState
 
 
 class Bad(NamedTuple):

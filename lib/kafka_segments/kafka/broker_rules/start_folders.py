@@ -14,14 +14,14 @@ from kafka_segments.kafka.broker_rules.start_log_facts import INDEX_BYTES
 from kafka_segments.kafka.broker_rules.start_logs import LogDecision
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 from kafka_segments.kafka.broker_rules.start_state import Node, served, whole
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,
     LOG_START_OFFSET,
     PARTITION_METADATA,
     RECOVERY_POINT,
 )
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.names import FolderState
 
 
 class _Live(NamedTuple):

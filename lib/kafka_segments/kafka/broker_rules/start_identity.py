@@ -11,7 +11,7 @@ from kafka_segments.kafka.broker_rules.start_files import check_meta, is_reserve
 from kafka_segments.kafka.broker_rules.start_metadata import METADATA_FOLDER
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 from kafka_segments.kafka.broker_rules.start_state import Node, of_dir
-from kafka_segments.kafka.wire.checkpoints import META_PROPERTIES
+from kafka_segments.kafka.text.checkpoints import META_PROPERTIES
 
 
 def decide_metas(node: Node) -> Iterator[StartFinding]:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from kafka_segments.kafka.broker_rules.start_effects import Effect
 from kafka_segments.kafka.broker_rules.start_facts import FoundDamage, SegmentEnd, StartLog
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LOG_START_OFFSET
+from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,
     INDEX_SUFFIXES,
     LOG_SUFFIX,

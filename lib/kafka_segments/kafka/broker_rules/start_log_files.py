@@ -13,8 +13,8 @@ from kafka_segments.kafka.broker_rules.start_effects import Effect, effect_at
 from kafka_segments.kafka.broker_rules.start_facts import Bad, Parsed
 from kafka_segments.kafka.broker_rules.start_log_facts import LoadedLog, odd_names, offset_of
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,

@@ -18,8 +18,8 @@ from kafka_segments.kafka.broker_rules.start_effects import Effect
 from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd, StartLog
 from kafka_segments.kafka.broker_rules.start_log_facts import LoadedLog, offset_of
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, LOG_START_OFFSET
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, LOG_START_OFFSET
+from kafka_segments.kafka.text.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,

@@ -10,8 +10,8 @@ from kafka_segments.kafka.broker_rules.start_effects import Effect
 from kafka_segments.kafka.broker_rules.start_facts import Bad, StartDir
 from kafka_segments.kafka.broker_rules.start_rules import StartFinding
 from kafka_segments.kafka.broker_rules.start_state import Node, of_dir, whole
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, QUORUM_STATE, FolderState
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA
+from kafka_segments.kafka.text.names import METADATA_TOPIC, QUORUM_STATE, FolderState
 
 METADATA_FOLDER = f"{METADATA_TOPIC}-0"
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -28,13 +28,13 @@ from kafka_segments.kafka.broker_rules.start_state import (
     of_dir,
     served,
 )
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,
     LOG_START_OFFSET,
     RECOVERY_POINT,
 )
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.names import FolderState
 
 _CHECKPOINT_RULES = {
     RECOVERY_POINT: "recovery-point",

@@ -2,7 +2,7 @@
 
 from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES
 from kafka_segments.kafka.broker_rules.start_effects import Effect, StartRule
-from kafka_segments.kafka.wire import checkpoints as names
+from kafka_segments.kafka.text import checkpoints as names
 
 _LOADER = "LogLoader"
 _WATERMARKS = (

@@ -1,7 +1,7 @@
 """Rows of the table of a start: a node's own files, its metadata log, and partitions' folders."""
 
 from kafka_segments.kafka.broker_rules.start_effects import Effect, StartRule
-from kafka_segments.kafka.wire import checkpoints as names
+from kafka_segments.kafka.text import checkpoints as names
 
 _META = "MetaPropertiesEnsemble"
 _MANAGER = "LogManager"

@@ -23,7 +23,7 @@ Source: LogLoader.load, removeTempFilesAndCollectSwapFiles, loadSegmentFiles, re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIXES,

@@ -28,7 +28,7 @@ from kafka_segments.kafka.messages.decoder import Message, decode_from
 from kafka_segments.kafka.messages.json_form import json_form, json_text, text_of_form
 from kafka_segments.kafka.messages.layout import KeyedLayouts, Layout
 from kafka_segments.kafka.messages.values import BadBytesError, read_unsigned_varint
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC, OFFSETS_TOPIC
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARES_TOPIC = "__share_group_state"

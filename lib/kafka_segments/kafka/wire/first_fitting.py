@@ -9,14 +9,19 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from kafka_segments.kafka.codecs.codecs import Decompressor, open_reader
+from kafka_segments.kafka.codecs.streams import (
+    BufferedReader,
+    DecompressionError,
+    Stored,
+    stored_in,
+)
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.codecs import Decompressor, open_reader
 from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, OK
 from kafka_segments.kafka.wire.record_stream import Limit, stream_records
 from kafka_segments.kafka.wire.records import check_records
 from kafka_segments.kafka.wire.sections import decompressed_records
-from kafka_segments.kafka.wire.streams import BufferedReader, DecompressionError, Stored, stored_in
 from kafka_segments.kafka.wire.varints import read_varint, read_varlong
 
 _PLAIN_BUFFER_BYTES = 16 * 1024

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.compiling import njit
+from kafka_segments.kafka.codecs.streams import DecompressionError, ReadPart
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.failures import (
     BAD_LEGACY_MAGIC,
@@ -38,7 +39,6 @@ from kafka_segments.kafka.wire.failures import (
 )
 from kafka_segments.kafka.wire.headers import magic_at, size_at
 from kafka_segments.kafka.wire.native import load_i32, load_i64
-from kafka_segments.kafka.wire.streams import DecompressionError, ReadPart
 
 _TWO_LENGTHS = 8  # of key and value, which a message without either has, too
 V0_MIN_BYTES = layout.V0_KEY_LENGTH + _TWO_LENGTHS

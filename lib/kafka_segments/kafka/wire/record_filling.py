@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kafka_segments.kafka.codecs.codecs import Decompressor
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.failures import describe
 from kafka_segments.kafka.wire.sections import Int64s, decompressed_records, record_sections
-from kafka_segments.kafka.wire.streams import DecompressionError
 
 _MOST_ROWS = 64 * 1024
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.kafka.wire.streams import BufferedReader, DecompressionError
+from kafka_segments.kafka.codecs.streams import BufferedReader, DecompressionError
 
 _VARINT_BYTES = 5
 

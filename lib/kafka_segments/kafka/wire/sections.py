@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from kafka_segments.kafka.codecs.codecs import Decompressor
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES
 from kafka_segments.kafka.wire.messages import wrapper_value
 

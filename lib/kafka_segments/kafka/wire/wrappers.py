@@ -8,7 +8,8 @@ Source: AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.codecs import open_reader
+from kafka_segments.kafka.codecs.codecs import open_reader
+from kafka_segments.kafka.codecs.streams import BufferedReader, DecompressionError, ReadPart, Stored
 from kafka_segments.kafka.wire.header_layout import (
     CODEC_MASK,
     LEGACY_ATTRIBUTES,
@@ -18,7 +19,6 @@ from kafka_segments.kafka.wire.header_layout import (
     MIN_LENGTH,
 )
 from kafka_segments.kafka.wire.messages import value_of
-from kafka_segments.kafka.wire.streams import BufferedReader, DecompressionError, ReadPart, Stored
 
 _UP_TO_ATTRIBUTES = LEGACY_ATTRIBUTES + 1
 

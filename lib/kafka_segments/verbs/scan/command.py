@@ -137,7 +137,7 @@ def _build(
         index_interval_bytes=index_interval_bytes,
         segment_index_bytes=segment_index_bytes,
     )
-    from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
+    from kafka_segments.engine.derived.topic_sizes import TopicSizes  # noqa: PLC0415
     from kafka_segments.kafka.index.log.loading import RecoveryMode  # noqa: PLC0415
     from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.scan.options import BuildOptions  # noqa: PLC0415

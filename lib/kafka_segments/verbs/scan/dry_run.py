@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from kafka_segments.engine.sources.missing import Lost, refuse_lost
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.errors import SourceError
+from kafka_segments.files.delta.log import last_version
+from kafka_segments.files.delta.rows import read_small_table
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.unread_notes import unread_in
 from kafka_segments.files.folders.walk import walk_folders
-from kafka_segments.files.storage.delta_log import last_version
-from kafka_segments.files.storage.delta_rows import read_small_table
 from kafka_segments.files.storage.links import links_into
 from kafka_segments.files.storage.uris import join_uri, lies_in
-from kafka_segments.kafka.wire.names import IN_LOG_DIR
+from kafka_segments.kafka.text.names import IN_LOG_DIR
 from kafka_segments.verbs.scan.decide.unchanged import (
     Identity,
     OptionsInWords,

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.engine.frames.engines import rows_of_files
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, TIME_INDEX, Table
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.files.storage.delta_append import MEETS_CONSTRAINTS
+from kafka_segments.files.delta.append import MEETS_CONSTRAINTS
 from kafka_segments.files.storage.durable_files import sync_file
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.publishing import make_folder, named_errors

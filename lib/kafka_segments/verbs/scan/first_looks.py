@@ -15,7 +15,7 @@ from kafka_segments.files.storage.files import OpenSegment, Place, open_segment,
 from kafka_segments.files.storage.ranged_files import CountedRanges
 from kafka_segments.kafka.index.segment.first_look import MOST_WHOLE_BYTES, FirstLook, FirstLooker
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.segment_manifest import RemoteSegment
+from kafka_segments.kafka.tier.segment_manifest import RemoteSegment
 
 LOOKS_AT_ONCE = 64
 """Of a task: each of them waits for the store nearly all of the time."""

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-from kafka_segments.engine.tables.topic_sizes import TopicSizes, recovery_of
+from kafka_segments.engine.derived.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.errors import FileChangedError
+from kafka_segments.files.changes.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.kafka.index.formats.by_name import ALL_SUFFIXES
 from kafka_segments.kafka.index.log.damages import ends_below
 from kafka_segments.kafka.index.log.load import LogLoad
@@ -28,8 +28,8 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.splitting import Piece, shifted, split_overflowed
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
 from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.names import (
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,

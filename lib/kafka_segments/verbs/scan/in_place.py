@@ -5,14 +5,14 @@ import re
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
+from kafka_segments.engine.derived.topic_sizes import unknown_topics
 from kafka_segments.engine.sources.broker_identity import file_path, has_segment_id
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.engine.tables.topic_sizes import unknown_topics
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.folder_lock import refuse_locked
-from kafka_segments.kafka.wire.names import INDEX_SUFFIXES
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.names import INDEX_SUFFIXES
+from kafka_segments.kafka.text.plain_text import first_of
 
 _MOST_NAMED = 3
 _INDEX_FILE = f"^[0-9]{{20}}({'|'.join(map(re.escape, INDEX_SUFFIXES))})$"

@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from kafka_segments.errors import BrokenTableError
-from kafka_segments.files.storage.delta_health import (
+from kafka_segments.files.delta.health import (
     OF_BUILD,
     Broken,
     broken_log,
     remove_checksums_behind,
     set_aside_commit,
 )
-from kafka_segments.files.storage.folder_lock import warehouse_lock
-from kafka_segments.files.storage.read_again import mark_read_again
-from kafka_segments.files.storage.table_versions import (
+from kafka_segments.files.delta.table_versions import (
     OF_SOURCES,
     forget_spoilt,
     forget_version,
     mark_taken_back,
 )
+from kafka_segments.files.storage.folder_lock import warehouse_lock
+from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.uris import join_uri
 
 READS_ALL_AGAIN = "each source is read again as a whole by its next build: these by this one"

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafka_segments.engine.derived.topic_sizes import IndexSizes, TopicSizes, recovery_of
 from kafka_segments.engine.sources.missing import MOST_VANISHED
-from kafka_segments.engine.tables.topic_sizes import IndexSizes, TopicSizes, recovery_of
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.index_files import IndexOutput
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.storage.stores import by_usual_scheme
 from kafka_segments.files.storage.uris import folders_below, join_uri, last_component, lies_in
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
@@ -16,8 +16,8 @@ from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
 from kafka_segments.kafka.index.formats.index_format import IndexFormat
 from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS, RecoveryMode
 from kafka_segments.kafka.index.segment.recovery_options import INDEX, RecoveryOptions
-from kafka_segments.kafka.wire.names import parse_partition_folder
-from kafka_segments.kafka.wire.tiered_names import tiered_folder_of
+from kafka_segments.kafka.text.names import parse_partition_folder
+from kafka_segments.kafka.tier.tiered_names import tiered_folder_of
 from kafka_segments.verbs.scan.decide.unchanged import OptionsInWords
 
 

@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.configs import with_topic_configs
+from kafka_segments.engine.derived.topic_sizes import SIZES
 from kafka_segments.engine.frames.driver_rows import are_few, as_arrow
 from kafka_segments.engine.frames.engines import (
     collected_if_few,
@@ -29,10 +31,8 @@ from kafka_segments.engine.sources.list import (
 )
 from kafka_segments.engine.sources.missing import Lost, refuse_lost
 from kafka_segments.engine.tables.catalog import SEGMENTS
-from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
-from kafka_segments.engine.tables.topic_sizes import SIZES
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders import kinds

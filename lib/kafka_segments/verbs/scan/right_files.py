@@ -11,8 +11,8 @@ from kafka_segments.kafka.index.segment.recovered_segment import (
     SegmentRecovery,
 )
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire.batches import Batches
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.judge.audit.decide.judgement import IndexVerdict, LogFacts
 from kafka_segments.verbs.judge.audit.decide.segment import SEGMENT_SUFFIXES, judge_segment

@@ -19,10 +19,10 @@ from kafka_segments.engine.frames.packing import (
 from kafka_segments.engine.sources.unread_notes import find_unread
 from kafka_segments.engine.tables.catalog import BUILD_TABLES, RUNS
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.files.delta.table_versions import note_versions
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.publishing import remove_folder
-from kafka_segments.files.storage.table_versions import note_versions
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.verbs.scan.decide import folding as decide_folding

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from kafka_segments.engine.tables.topic_sizes import TopicSizes, recovery_of
+from kafka_segments.engine.derived.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.errors import FileChangedError
+from kafka_segments.files.changes.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.segments.format_files import Around, Files, FormatFiles
 from kafka_segments.files.segments.largest_record import LargestRecordReader
 from kafka_segments.files.storage.files import OpenSegment, first_line, place
 from kafka_segments.files.storage.files_ahead import FilesInTurn
-from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.permissions import is_forbidden
 from kafka_segments.kafka.index.formats.by_name import KAFKAS_OWN
 from kafka_segments.kafka.index.formats.index_format import IndexFormat
@@ -18,7 +18,7 @@ from kafka_segments.kafka.index.segment.first_look import FirstLook
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import FULL, INDEX, RecoveryOptions
-from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import TXN_INDEX_SUFFIX
 from kafka_segments.verbs.scan.first_looks import FirstLooks, Looked
 from kafka_segments.verbs.scan.right_files import BESIDE, RightFiles
 

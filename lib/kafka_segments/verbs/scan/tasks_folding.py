@@ -18,12 +18,12 @@ from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.array_columns import from_nested
 from kafka_segments.engine.tables.catalog import SEGMENTS
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.files.storage.index_files import IndexPublisher
+from kafka_segments.files.changes.index_files import IndexPublisher
 from kafka_segments.files.storage.uris import split_below
 from kafka_segments.kafka.index.log.loading import RecoveryMode, SegmentVerdict
 from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentSummary
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 from kafka_segments.verbs.scan.decide.folding import fold_order
 from kafka_segments.verbs.scan.folded_log import FoldedLog, FoldedSegment, FoldOptions
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.files.storage.index_files import IndexOutput, IndexPublisher
+from kafka_segments.files.changes.index_files import IndexOutput, IndexPublisher
 from kafka_segments.files.storage.uris import split_below
 
 

@@ -22,8 +22,8 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.statements import in_any
+from kafka_segments.files.changes.index_files import IndexOutput
 from kafka_segments.files.folders import kinds
-from kafka_segments.files.storage.index_files import IndexOutput
 from kafka_segments.kafka.index.formats.by_name import FOREIGN_SUFFIXES
 from kafka_segments.verbs.scan.decide import entries as decide_entries
 from kafka_segments.verbs.scan.decide import folding as decide_folding

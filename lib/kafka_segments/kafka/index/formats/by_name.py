@@ -8,7 +8,7 @@ from kafka_segments.kafka.index.formats.index_format import IndexFormat, Segment
 from kafka_segments.kafka.index.formats.kip33_index import Kip33Format
 from kafka_segments.kafka.index.formats.minute_index import MinuteFormat
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
-from kafka_segments.kafka.wire.names import INDEX_SUFFIXES, TIME_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import INDEX_SUFFIXES, TIME_INDEX_SUFFIX
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from kafka_segments.kafka.index.formats.index_format import IndexFormat, Segment
 from kafka_segments.kafka.index.segment.offset_index import encode_offset_index
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.kafka.index.segment.relative import check_relative_offsets
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX
 
 Int64s = npt.NDArray[np.int64]
 

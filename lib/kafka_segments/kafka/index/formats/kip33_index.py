@@ -18,7 +18,7 @@ from kafka_segments.kafka.index.formats.index_format import IndexFormat, Segment
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.kafka.index.segment.relative import check_relative_offsets
 from kafka_segments.kafka.index.segment.time_index import encode_time_index
-from kafka_segments.kafka.wire.names import TIME_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import TIME_INDEX_SUFFIX
 
 
 class WithoutTimestamps(StrEnum):

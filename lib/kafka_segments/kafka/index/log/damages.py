@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kafka_segments.errors import InvalidTransactionError, UnreadableBatchError
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentSummary
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 
 UNREAD = (
     DamageKind.TOO_LARGE,

@@ -6,7 +6,7 @@ Source: LeaderEpochFileCache, LogSegment.recover (2.7 and later).
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 
 
 def are_rising(epochs: Sequence[EpochStart]) -> bool:

@@ -30,7 +30,7 @@ from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 from kafka_segments.kafka.index.segment.damages import FAILING
 from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary, empty_summary
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentSummary
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 
 _REFUSED_BY_LOADS = (*FAILING, *UNREAD, DamageKind.UNREADABLE_CUT)
 

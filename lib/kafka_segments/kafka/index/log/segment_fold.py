@@ -7,7 +7,7 @@ from kafka_segments.kafka.index.log.loading import LogFiles, SegmentVerdict
 from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.segment.damages import FAILING
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentSummary
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 
 _WITHOUT_TRACE = (  # kinds of damage whose segments leave the producer state as it was
     *FAILING,

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
+from kafka_segments.kafka.codecs.streams import DecompressionError, ReadPart
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.ends import AT_END, PARTIAL_BATCH, describe_end
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.kafka.wire.streams import DecompressionError, ReadPart
 from kafka_segments.kafka.wire.wrappers import first_offset
 
 _WINDOW_BYTES = 64 * 1024

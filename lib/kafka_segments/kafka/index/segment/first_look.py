@@ -33,8 +33,8 @@ from kafka_segments.kafka.index.segment.index_ends import IndexEnd, IndexFiles, 
 from kafka_segments.kafka.index.segment.recovered_segment import Entries, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.text.checkpoints import EpochStart
 from kafka_segments.kafka.wire import batches as wire
-from kafka_segments.kafka.wire.checkpoints import EpochStart
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
 from kafka_segments.kafka.wire.reading import ReadInto
 

@@ -22,7 +22,7 @@ from kafka_segments.kafka.index.segment.transaction_index import (
     AbortedTransaction,
     decode_transaction_index,
 )
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
 PIECE_BYTES = 4080  # a page's worth: a multiple of the entries of all three files
 _MOST_WHOLE_BYTES = 16 * 1024 * 1024

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from kafka_segments.compiling import njit
 from kafka_segments.errors import KafkaSegmentsError
+from kafka_segments.kafka.codecs.codecs import open_reader
+from kafka_segments.kafka.codecs.streams import DecompressionError, stored_in
 from kafka_segments.kafka.index.segment.producer_batches import (
     ABORT,
     AT_POSITION,
@@ -29,12 +31,10 @@ from kafka_segments.kafka.index.segment.producer_batches import (
     UNUSUAL,
 )
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.codecs import open_reader
 from kafka_segments.kafka.wire.failures import FAILURE_SLOTS, LEFT_IN_BATCH, OK
 from kafka_segments.kafka.wire.native import byte_at, load_i16, load_i32, load_i64
 from kafka_segments.kafka.wire.record_stream import stream_records
 from kafka_segments.kafka.wire.records import check_records
-from kafka_segments.kafka.wire.streams import DecompressionError, stored_in
 from kafka_segments.kafka.wire.varints import TOO_LONG, read_varint, read_varlong
 
 # What Kafka makes of a control batch with a producer id.

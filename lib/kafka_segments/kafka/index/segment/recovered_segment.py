@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_segments.kafka.index.segment.producer_summary import ProducerSummary, empty_summary
-from kafka_segments.kafka.wire.checkpoints import EpochStart
+from kafka_segments.kafka.text.checkpoints import EpochStart
 from kafka_segments.kafka.wire.header_layout import NO_TIMESTAMP
 
 Entries = npt.NDArray[np.int64]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_segments.errors import NoFolderError, SetAsideError, SourceError
+from kafka_segments.files.changes.index_files import MOST_INDEX_BYTES
+from kafka_segments.files.changes.kept_files import KeptFiles
 from kafka_segments.files.storage.durable_files import older_temporaries
 from kafka_segments.files.storage.files import list_folder, place
-from kafka_segments.files.storage.index_files import MOST_INDEX_BYTES
-from kafka_segments.files.storage.kept_files import KeptFiles
 from kafka_segments.files.storage.local_file import LocalFile
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     file_name,

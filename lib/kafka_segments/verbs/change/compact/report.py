@@ -5,7 +5,7 @@ from collections import Counter
 from kafka_segments.console.lines import print_csv, print_json, say
 from kafka_segments.console.output import cell
 from kafka_segments.console.table_form import made_table, show_table
-from kafka_segments.files.storage.kept_files import Undone
+from kafka_segments.files.changes.kept_files import Undone
 from kafka_segments.verbs.change.compact.folder_compactor import CompactedFile
 from kafka_segments.verbs.change.compact.run import CompactSummary
 

@@ -18,13 +18,13 @@ from kafka_segments.engine.tables import catalog as tables
 from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
+from kafka_segments.files.changes.kept_files import Kept, KeptFiles, Undone, read_notes, undo
+from kafka_segments.files.delta.table_versions import OF_SOURCES, mark_taken_back
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.folder_lock import held_log_dirs, warehouse_lock
-from kafka_segments.files.storage.kept_files import Kept, KeptFiles, Undone, read_notes, undo
 from kafka_segments.files.storage.stores import store_of
-from kafka_segments.files.storage.table_versions import OF_SOURCES, mark_taken_back
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.checkpoints import LOCK
+from kafka_segments.kafka.text.checkpoints import LOCK
 from kafka_segments.verbs.change.compact.decide.index_folders import (
     check_builds,
     is_compacted,

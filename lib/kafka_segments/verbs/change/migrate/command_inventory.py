@@ -15,7 +15,7 @@ from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.judge.retention.command_options import decision_options, retention_options
 
 if TYPE_CHECKING:
-    from kafka_segments.kafka.wire.kafka_configs import GoneSetting
+    from kafka_segments.kafka.text.kafka_configs import GoneSetting
 
 
 @click.command(cls=Command, reads=("segments", "logs"), example="--warehouse /srv/warehouse")
@@ -75,7 +75,7 @@ def _inventory(
 def _gone_settings(
     server_properties: Path | None, topic_configs: tuple[Path, ...]
 ) -> tuple["GoneSetting", ...]:
-    from kafka_segments.kafka.wire import kafka_configs  # noqa: PLC0415
+    from kafka_segments.kafka.text import kafka_configs  # noqa: PLC0415
 
     found = []
     for file, find in (

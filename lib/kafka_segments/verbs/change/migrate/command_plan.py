@@ -18,16 +18,16 @@ from kafka_segments.console.options import (
 from kafka_segments.console.strict_options import INT, OUTPUT_FOLDER, Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
-from kafka_segments.engine.tables.cluster_names import cluster_in_words
+from kafka_segments.engine.derived.cluster_names import cluster_in_words
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.kafka.wire.moments import moment_text
-from kafka_segments.kafka.wire.topic_ids import parse_topic_ids
+from kafka_segments.kafka.text.moments import moment_text
+from kafka_segments.kafka.text.topic_ids import parse_topic_ids
 from kafka_segments.verbs.judge.retention.command_options import of_clusters
 
 if TYPE_CHECKING:
-    from kafka_segments.engine.tables.metadata_configs import MetadataConfigs
-    from kafka_segments.engine.tables.metadata_topics import MetadataTopics
+    from kafka_segments.engine.derived.metadata_configs import MetadataConfigs
+    from kafka_segments.engine.derived.metadata_topics import MetadataTopics
     from kafka_segments.settings import Settings
     from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
     from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions
@@ -131,7 +131,7 @@ def _asked(
     max_message_bytes: int | None,
     **options: Any,
 ) -> "MigrationOptions":
-    from kafka_segments.engine.tables.topic_configs import TopicConfigs  # noqa: PLC0415
+    from kafka_segments.engine.derived.topic_configs import TopicConfigs  # noqa: PLC0415
     from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions  # noqa: PLC0415
 
     settings = load_settings(
@@ -183,8 +183,8 @@ def _rules(
 
 def _of_metadata(warehouse: str, now_ms: int) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
     """Return topics and configs of metadata logs at a moment; say on stderr whose they are."""
-    from kafka_segments.engine.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
-    from kafka_segments.engine.tables.metadata_topics import read_metadata_topics  # noqa: PLC0415
+    from kafka_segments.engine.derived.metadata_configs import read_metadata_configs  # noqa: PLC0415
+    from kafka_segments.engine.derived.metadata_topics import read_metadata_topics  # noqa: PLC0415
 
     def read(at_offset: Mapping[str, int]) -> "Sequence[tuple[MetadataTopics, MetadataConfigs]]":
         topics = read_metadata_topics(warehouse, at_offset)

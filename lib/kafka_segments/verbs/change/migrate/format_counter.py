@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReader
+from kafka_segments.kafka.codecs.codecs import Decompressor
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.failures import OK
 from kafka_segments.kafka.wire.filling import new_failure
 from kafka_segments.kafka.wire.messages import check_messages
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.kafka.wire.sections import Int64s, decompressed_records
-from kafka_segments.kafka.wire.streams import DecompressionError
 
 _UNKNOWN = -1
 _V0_TYPE, _CREATE_TIME, _LOG_APPEND_TIME = 0, 1, 2

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.backups import FileState, state_of
+from kafka_segments.files.changes.backups import FileState, state_of
+from kafka_segments.files.changes.folder_exchange import check_exchange
+from kafka_segments.files.changes.manifests import write_manifest
 from kafka_segments.files.storage.durable_files import (
     copy_durably,
     name_folder,
@@ -16,23 +18,21 @@ from kafka_segments.files.storage.durable_files import (
     write_durably,
 )
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.files.storage.folder_exchange import check_exchange
 from kafka_segments.files.storage.local_folder import as_text, is_text
-from kafka_segments.files.storage.manifests import write_manifest
 from kafka_segments.kafka.index.log.load import LogLoad
 from kafka_segments.kafka.index.log.loading import LoadOptions
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     TXN_INDEX_SUFFIX,
     file_name,
     parse_segment_name,
 )
-from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata
+from kafka_segments.kafka.text.topic_ids import encode_partition_metadata
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.verbs.change.migrate.segment_staging import (
     check_unchanged,

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from kafka_segments.engine.tables.outcomes import Outcome
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.manifests import Count, Part, checked_row
+from kafka_segments.files.changes.manifests import Count, Part, checked_row
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, Step
 from kafka_segments.verbs.change.migrate.planned_log import staged_log
 from kafka_segments.verbs.change.migrate.staged_log import LogState, Side, log_state

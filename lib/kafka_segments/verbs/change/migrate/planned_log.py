@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from kafka_segments.files.storage.manifests import AbsolutePath
-from kafka_segments.files.storage.plan_rows import PlannedFolder, planned_row
+from kafka_segments.files.changes.manifests import AbsolutePath
+from kafka_segments.files.changes.plan_rows import PlannedFolder, planned_row
 from kafka_segments.verbs.change.migrate.staged_log import StagedLog
 
 PLANS = "migration_plans"

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from kafka_segments.files.storage.manifests import Count, Int64
-from kafka_segments.files.storage.plan_rows import PlannedFile, planned_row
+from kafka_segments.files.changes.manifests import Count, Int64
+from kafka_segments.files.changes.plan_rows import PlannedFile, planned_row
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
 from kafka_segments.verbs.change.migrate.planned_log import PLANS, PlannedRoot
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, NamedTuple
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.files.changes.manifests import first_error
 from kafka_segments.files.segments.conversion import ConversionOptions
 from kafka_segments.files.segments.format_files import Around
-from kafka_segments.files.storage.manifests import first_error
 from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
 from kafka_segments.kafka.index.log.loading import DEFAULT_EXPIRATION_MS
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions

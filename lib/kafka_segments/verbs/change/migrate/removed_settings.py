@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.kafka.wire.kafka_configs import GONE_KEYS, GoneSetting
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
+from kafka_segments.kafka.text.kafka_configs import GONE_KEYS, GoneSetting
 
 
 def removed_in_metadata(configs: TopicConfigs) -> Iterator[GoneSetting]:

@@ -24,7 +24,7 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
 from kafka_segments.engine.tables.run_columns import stamp_of
-from kafka_segments.kafka.wire.kafka_configs import GoneSetting
+from kafka_segments.kafka.text.kafka_configs import GoneSetting
 from kafka_segments.verbs.change.migrate.decide import obstacles
 from kafka_segments.verbs.change.migrate.decide.inventory import (
     is_counted_again,

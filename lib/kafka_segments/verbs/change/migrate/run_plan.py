@@ -12,6 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.cluster_names import cluster_in_words
+from kafka_segments.engine.derived.metadata_topics import MetadataTopics
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.frames.packing import TellLoad, packed, tell_nobody
@@ -19,10 +22,7 @@ from kafka_segments.engine.limits import Load
 from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_sources
 from kafka_segments.engine.tables.catalog import MIGRATION_PLANS
-from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.metadata_topics import MetadataTopics
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.stores import store_of

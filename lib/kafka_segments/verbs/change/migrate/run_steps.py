@@ -34,8 +34,8 @@ from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.errors import SetAsideError, UsageError
+from kafka_segments.files.changes.free_space import check_space
 from kafka_segments.files.storage.folder_lock import lock_or_reason
-from kafka_segments.files.storage.free_space import check_space
 from kafka_segments.verbs.change.migrate.decide import steps as decide
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, Step
 from kafka_segments.verbs.change.migrate.log_step import (

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, FileChangedError, SetAsideError
+from kafka_segments.files.changes.backups import FileState, state_of
 from kafka_segments.files.segments.digest import RecordDigest, RecordDigester
-from kafka_segments.files.storage.backups import FileState, state_of
 from kafka_segments.files.storage.files import first_line, open_segment, place
 from kafka_segments.kafka.index.segment.offset_index import check_offset_index
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.time_index import check_time_index
-from kafka_segments.kafka.wire.moments import mtime_text
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from kafka_segments.kafka.text.moments import mtime_text
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from kafka_segments.verbs.change.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.verbs.change.migrate.staged_log import (

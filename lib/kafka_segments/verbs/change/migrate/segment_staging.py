@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.files.changes.backups import FileState, is_there, state_of
+from kafka_segments.files.changes.manifests import Manifest, read_manifest, write_manifest
+from kafka_segments.files.changes.plain_files import check_folder, plain_status
 from kafka_segments.files.segments.converter import SegmentConverter
-from kafka_segments.files.storage.backups import FileState, is_there, state_of
 from kafka_segments.files.storage.durable_files import durable_file, own_like, write_durably
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.files.storage.manifests import Manifest, read_manifest, write_manifest
-from kafka_segments.files.storage.plain_files import check_folder, plain_status
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
-from kafka_segments.kafka.wire.moments import mtime_text
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.moments import mtime_text
+from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,

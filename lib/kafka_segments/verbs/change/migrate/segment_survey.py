@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafka_segments.errors import FileChangedError
+from kafka_segments.files.changes.index_files import MOST_INDEX_BYTES
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.segments.converter import SegmentConverter
 from kafka_segments.files.storage.files import (
@@ -13,12 +14,11 @@ from kafka_segments.files.storage.files import (
     place,
     read_if_there,
 )
-from kafka_segments.files.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from kafka_segments.verbs.change.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
 from kafka_segments.verbs.judge.audit.decide.judgement import LogFacts

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.backups import FileState, is_there
+from kafka_segments.files.changes.backups import FileState, is_there
+from kafka_segments.files.changes.folder_exchange import exchange_folders
+from kafka_segments.files.changes.manifests import Count, Manifest, Part, read_manifest
+from kafka_segments.files.changes.plain_files import check_folder
 from kafka_segments.files.storage.durable_files import sha256_of
-from kafka_segments.files.storage.folder_exchange import exchange_folders
-from kafka_segments.files.storage.manifests import Count, Manifest, Part, read_manifest
-from kafka_segments.files.storage.plain_files import check_folder
-from kafka_segments.kafka.wire.moments import mtime_text
-from kafka_segments.kafka.wire.names import LOG_SUFFIX
+from kafka_segments.kafka.text.moments import mtime_text
+from kafka_segments.kafka.text.names import LOG_SUFFIX
 
 _READERS = 4  # of files at once: hashlib lets go of the interpreter's lock
 

@@ -11,8 +11,8 @@ from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.missing import missing_plan
 from kafka_segments.engine.tables.outcomes import Outcome
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_health import version_if_there
-from kafka_segments.files.storage.delta_rows import read_small_table
+from kafka_segments.files.delta.health import version_if_there
+from kafka_segments.files.delta.rows import read_small_table
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, SegmentAction, Step
 from kafka_segments.verbs.change.migrate.log_step import LogStep, reached, step_of

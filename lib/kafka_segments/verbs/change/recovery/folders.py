@@ -29,8 +29,8 @@ from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.segment.transaction_index import ends_below
-from kafka_segments.kafka.wire.checkpoints import BOOTSTRAP
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import BOOTSTRAP
+from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     METADATA_TOPIC,
     OF_LOG,

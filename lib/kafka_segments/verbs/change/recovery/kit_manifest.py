@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple, Self
 from pydantic import model_validator
 
 from kafka_segments.errors import SetAsideError, UsageError
-from kafka_segments.files.storage.manifests import (
+from kafka_segments.files.changes.manifests import (
     AbsolutePath,
     Count,
     Int64,
@@ -31,9 +31,9 @@ from kafka_segments.files.storage.manifests import (
     read_manifest,
     write_manifest,
 )
-from kafka_segments.files.storage.plain_files import check_folder
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.files.changes.plain_files import check_folder
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,

@@ -11,7 +11,7 @@ from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place
 from kafka_segments.kafka.broker_rules.replays import snapshots_of
 from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
-from kafka_segments.kafka.wire.names import SWAP_SUFFIX, parse_segment_name
+from kafka_segments.kafka.text.names import SWAP_SUFFIX, parse_segment_name
 
 
 def read_last_end(folder: Place, sizes: Mapping[str, int]) -> SegmentEnd | None:

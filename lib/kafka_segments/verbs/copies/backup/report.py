@@ -8,7 +8,7 @@ from kafka_segments.console.lines import say
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import alike_rows, print_result, without_numbers
-from kafka_segments.kafka.wire.moments import moment_text
+from kafka_segments.kafka.text.moments import moment_text
 from kafka_segments.verbs.copies.backup.decide.ends import MARGIN_MS
 from kafka_segments.verbs.copies.backup.decide.verdicts import BackupVerdict
 from kafka_segments.verbs.copies.backup.report_figures import figures_of

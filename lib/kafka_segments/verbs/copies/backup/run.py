@@ -7,13 +7,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.replicas_at_hand import without_log
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.names import METADATA_TOPIC
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.copies.backup.decide.ends import (
     LOG,
     Moment,

@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.tables.cluster_names import lines_of_clusters
-from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.engine.derived.cluster_names import lines_of_clusters
+from kafka_segments.engine.derived.replicas_at_hand import with_logs_at_hand
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.decide.matching import is_matched
 from kafka_segments.verbs.copies.divergence.policies.read import MetadataHistory

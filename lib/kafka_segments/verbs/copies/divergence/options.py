@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kafka_segments.engine.tables.catalog import OFFSET_RANGES
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_health import version_if_there
+from kafka_segments.files.delta.health import version_if_there
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.copies.divergence.decide.copies import Match

@@ -12,7 +12,7 @@ from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.copies.divergence.decide.copies import (
     Copy,
     CopyDamage,

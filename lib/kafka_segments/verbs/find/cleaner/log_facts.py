@@ -19,13 +19,13 @@ from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire import batches as wire
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     file_name,
     parse_segment_name,
 )
+from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire.reading import ReadInto
 
 _MOST_SNAPSHOT_BYTES = 1024 * 1024 * 1024

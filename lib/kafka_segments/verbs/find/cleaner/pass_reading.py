@@ -31,11 +31,11 @@ from kafka_segments.kafka.broker_rules.log_cleaner import (
     CleanerConfig,
     segments_between,
 )
+from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.key_offsets import KeyOffsets
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
 from kafka_segments.kafka.wire.record_filling import RecordFiller
 from kafka_segments.verbs.find.cleaner.configs import NodeConfig
 from kafka_segments.verbs.find.cleaner.log_facts import LogReader, NotKnownError

@@ -14,9 +14,9 @@ from kafka_segments.kafka.index.segment.transaction_index import (
     AbortedTransaction,
     decode_transaction_index,
 )
+from kafka_segments.kafka.text.names import TXN_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX, file_name
 
 _MOST_INDEX_BYTES = 1024 * 1024 * 1024
 _OTHER_CONTROL = -2

@@ -24,13 +24,13 @@ from kafka_segments.kafka.broker_rules.log_cleaner import cleanable
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
 from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,
     LOG_START_OFFSET,
     META_PROPERTIES,
 )
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, parse_partition_folder
+from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState, parse_partition_folder
 from kafka_segments.verbs.change.recovery.folders import find_log_dirs
 from kafka_segments.verbs.change.recovery.forecast.run_start import group_nodes
 from kafka_segments.verbs.change.recovery.forecast.start_reader import (

@@ -7,15 +7,15 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.as_built import altered_lines
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.as_built import altered, last_builds
+from kafka_segments.engine.derived.expired_but_kept import find_blocked, still_there
+from kafka_segments.engine.derived.views import published
+from kafka_segments.engine.derived.written_times import with_written_ms
 from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.tables.as_built import altered, last_builds
 from kafka_segments.engine.tables.catalog import LOG_DIRS, RETENTION_DECISIONS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.last_run import of_last_run
-from kafka_segments.engine.tables.views import published
-from kafka_segments.engine.tables.written_times import with_written_ms
 from kafka_segments.files.storage.uris import lies_in
 from kafka_segments.verbs.find.disk.decide import growth_of_tables as decide
 from kafka_segments.verbs.find.disk.decide.accounts import BlockedLog, DayGrowth, TableGrowth

@@ -21,8 +21,8 @@ from kafka_segments.kafka.broker_rules.foreign_files import foreign_file
 from kafka_segments.kafka.broker_rules.metadata_facts import ServedLog, contradicted_by
 from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartLog
 from kafka_segments.kafka.broker_rules.start_state import MetadataStart, NodeFacts
-from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState, PartitionFolder
+from kafka_segments.kafka.text import checkpoints
+from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState, PartitionFolder
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
 from kafka_segments.verbs.change.recovery.forecast.start_reader import read_text
 from kafka_segments.verbs.find.disk.decide.verdicts import (

@@ -7,7 +7,7 @@ from kafka_segments.files.storage.durable_files import TEMPORARY
 from kafka_segments.files.storage.folder_lock import LockState, lock_state
 from kafka_segments.files.storage.local_folder import as_text
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.names import parse_segment_name
+from kafka_segments.kafka.text.names import parse_segment_name
 from kafka_segments.verbs.find.disk.decide.accounts import Account, TableGrowth, TopicUse
 from kafka_segments.verbs.find.disk.decide.growth import (
     SPANS_MS,

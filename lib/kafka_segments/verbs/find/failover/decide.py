@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.search.decide.locate import KAFKA
 from kafka_segments.verbs.find.search.decide.unread import with_unread
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.timestamps import guess_unit
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.engine.tables.timestamps import guess_unit
-from kafka_segments.kafka.wire.moments import YEAR_2000_S, YEAR_2100_S
+from kafka_segments.kafka.text.moments import YEAR_2000_S, YEAR_2100_S
 
 PRODUCER = ("topic", "partition", "producer_id")
 BEFORE, AFTER, DIFFERENCE = "before", "after", "difference"

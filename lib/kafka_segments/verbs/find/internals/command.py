@@ -23,7 +23,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.groups.command import groups
 from kafka_segments.verbs.find.internals.metadata.as_of import parse_as_of
 from kafka_segments.verbs.find.internals.tier.command import tier

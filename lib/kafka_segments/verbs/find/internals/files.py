@@ -22,7 +22,7 @@ from kafka_segments.errors import SourceError, is_answerless
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.kafka.messages import records
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
+from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState
 
 INTERNAL_TOPICS = tuple(sorted(records.INTERNAL_TOPICS))
 # The first offset behind the snapshot, and the epoch of its last record.

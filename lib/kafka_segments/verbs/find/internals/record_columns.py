@@ -11,10 +11,10 @@ from kafka_segments.engine.rows.arrow_columns import Bools, Int64s, numbers, str
 from kafka_segments.kafka.messages.record_messages import RecordMessages, messages_of
 from kafka_segments.kafka.messages.records import UNKNOWN, decode_internal
 from kafka_segments.kafka.messages.text_tables import TextTables, text_tables
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.kafka.wire import message_text
 from kafka_segments.kafka.wire.batches import read_only
 from kafka_segments.kafka.wire.filling import Bytes
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
 
 GIVEN = ("key", "value", "is_control", "error")
 _MOST_ROWS = 64 * 1024

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.file_sums import FILE_KEYS, with_file_facts
+from kafka_segments.engine.derived.internal_files import known_files
+from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError, metadata_problems
 from kafka_segments.engine.frames.engines import (
     collected_if_few,
     collected_if_so_few,
@@ -21,13 +24,10 @@ from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.missing import Lost, no_segments, refuse_lost
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.file_sums import FILE_KEYS, with_file_facts
-from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError, metadata_problems
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.files.storage.folder_lock import internals_lock
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.decide.files import (
     READ_STATES,
     SAME,

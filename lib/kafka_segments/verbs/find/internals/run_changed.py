@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
+from kafka_segments.engine.derived.cluster_names import cluster_in_words
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import (
@@ -19,11 +20,10 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_TABLES,
     Table,
 )
-from kafka_segments.engine.tables.cluster_names import cluster_in_words
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.moments import moment_text
+from kafka_segments.kafka.text.moments import moment_text
 from kafka_segments.verbs.find.internals.decide.rows import (
     HELD,
     begins_and_ends,

@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kafka_segments.engine.derived.file_sums import FILE_KEYS
 from kafka_segments.engine.frames.map_segments import map_segments
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.limits import MOST_DIGESTED_IN_DRIVER
 from kafka_segments.engine.rows.read_options import parse_options
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
-from kafka_segments.engine.tables.file_sums import FILE_KEYS
 from kafka_segments.files.folders.walk import ListedSegment
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.storage.files import place

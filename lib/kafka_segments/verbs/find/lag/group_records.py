@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.kafka.messages.decoder import Message
 from kafka_segments.kafka.messages.records import COMMITS, InternalRecord, decode_internal
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.facts import Commit, GroupState, Kind, Place
 
 _COMMIT_MARKER = 1

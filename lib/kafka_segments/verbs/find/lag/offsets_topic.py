@@ -3,7 +3,7 @@
 from kafka_segments.engine.tables.missing import require_names
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 
 _MOST_BYTES = 32 * 1024 * 1024
 
@@ -16,7 +16,7 @@ def refuse_without_offsets(warehouse: str, *, cluster: str | None) -> None:
     Raises:
         UsageError: it has none, or none of ``cluster``.
     """
-    from kafka_segments.files.storage.delta_rows import read_small_table  # noqa: PLC0415
+    from kafka_segments.files.delta.rows import read_small_table  # noqa: PLC0415
 
     segments = read_small_table(
         join_uri(warehouse, "segments"),

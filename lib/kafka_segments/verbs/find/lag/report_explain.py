@@ -12,7 +12,7 @@ from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_
 from kafka_segments.console.table_form import made_table, or_dash, print_table
 from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.resets import Next, next_in_words
 from kafka_segments.verbs.find.lag.decide.whereabouts import Whereabouts
 

@@ -8,19 +8,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.engine.tables.catalog import METADATA_TOPICS
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.group_offsets import (
+from kafka_segments.engine.derived.group_offsets import (
     groups_not_known,
     may_hold,
     offsets_read,
     unread_partitions,
 )
+from kafka_segments.engine.derived.lost_records import as_read, with_unread_until
+from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.tables.catalog import METADATA_TOPICS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.lost_records import as_read, with_unread_until
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
     ask_for_end,
     ask_for_unread,

@@ -6,20 +6,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.frames.engines import computed_once
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.file_sums import with_file_facts
-from kafka_segments.engine.tables.group_offsets import offsets_read, unread_partitions
-from kafka_segments.engine.tables.internal_files import known_files
-from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.engine.tables.known_replicas import known_replicas
-from kafka_segments.engine.tables.lost_records import (
+from kafka_segments.engine.derived.file_sums import with_file_facts
+from kafka_segments.engine.derived.group_offsets import offsets_read, unread_partitions
+from kafka_segments.engine.derived.internal_files import known_files
+from kafka_segments.engine.derived.known_replicas import known_replicas
+from kafka_segments.engine.derived.lost_records import (
     all_lost,
     as_read,
     lost_by_records,
     with_lost_of,
 )
+from kafka_segments.engine.frames.engines import computed_once
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, METADATA_TOPICS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.missing import require_names, require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import SHARES_TOPIC

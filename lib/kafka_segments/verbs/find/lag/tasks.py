@@ -14,7 +14,7 @@ from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.rows.table_reads import read_segments
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.kafka.messages.records import decode_commit
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 
 _COLUMNS = (
     *("path", "partition", "offset", "timestamp_ms", "key", "value"),

@@ -16,7 +16,7 @@ from kafka_segments.files.folders.walk import ListedSegment, find_segments
 from kafka_segments.files.storage.files import first_line
 from kafka_segments.files.storage.threads import map_ahead
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.names import parse_partition_folder
+from kafka_segments.kafka.text.names import parse_partition_folder
 from kafka_segments.verbs.find.records.decide import Query
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan

@@ -17,7 +17,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
-from kafka_segments.kafka.wire.moments import parse_span
+from kafka_segments.kafka.text.moments import parse_span
 from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
 
 _READ_COMMITTED = "read_committed"

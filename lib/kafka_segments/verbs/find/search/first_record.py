@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.kafka.broker_rules.record_lookups import RecordLookup
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.ends import describe_end
@@ -18,7 +19,6 @@ from kafka_segments.kafka.wire.first_fitting import first_fitting, refuse_large_
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.kafka.wire.record_times import RecordTimesReader
 from kafka_segments.kafka.wire.sections import record_sections
-from kafka_segments.kafka.wire.streams import DecompressionError
 
 MAX_BATCH_BYTES = 256 * 1024 * 1024
 _WINDOW_BYTES = 8 * 1024

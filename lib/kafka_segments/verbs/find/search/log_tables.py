@@ -10,25 +10,25 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.frames.driver_rows import is_surely_null, surely_go_on, with_values
-from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
-from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
-from kafka_segments.engine.tables.contradictions import contradicted_logs
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import refuse_first_looks
-from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
-from kafka_segments.engine.tables.known_replicas import named_partitions
-from kafka_segments.engine.tables.lost_records import (
+from kafka_segments.engine.derived.contradictions import contradicted_logs
+from kafka_segments.engine.derived.first_look_only import refuse_first_looks
+from kafka_segments.engine.derived.known_replicas import named_partitions
+from kafka_segments.engine.derived.lost_records import (
     first_gaps,
     lost_by_files,
     lost_records,
     with_lost,
     with_lost_of,
 )
-from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError
-from kafka_segments.engine.tables.record_limits import read_record_limits
-from kafka_segments.engine.tables.replicas import PARTITION, choose_replica, left_over, lost_logs
+from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError
+from kafka_segments.engine.derived.record_limits import read_record_limits
+from kafka_segments.engine.derived.replicas import PARTITION, choose_replica, left_over, lost_logs
+from kafka_segments.engine.frames.driver_rows import is_surely_null, surely_go_on, with_values
+from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
 from kafka_segments.kafka.broker_rules.record_lookups import (
     MOST_RECORD_BYTES,
     RecordLookup,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kafka_segments.engine.tables.logs_in_tables import KnownPartition, partitions_known
+from kafka_segments.engine.derived.logs_in_tables import KnownPartition, partitions_known
 from kafka_segments.engine.tables.missing import require_names
 from kafka_segments.verbs.find.search.log_tables import LogChoice
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.replicas import PARTITION
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.wire.moments import MAX_TIMESTAMP
+from kafka_segments.kafka.text.moments import MAX_TIMESTAMP
 from kafka_segments.verbs.find.search.decide.answers import (
     answer_named,
     compare_answers,

@@ -25,7 +25,7 @@ from kafka_segments.files.storage.files import OpenSegment, first_line, open_seg
 from kafka_segments.files.storage.ranged_files import CountedRanges
 from kafka_segments.kafka.broker_rules.checked_lookup import CheckedLookup
 from kafka_segments.kafka.broker_rules.record_lookups import RecordLookup
-from kafka_segments.kafka.wire.streams import DecompressionError
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.verbs.find.search.first_record import FirstRecordFinder
 
 _FOUND = StructType(

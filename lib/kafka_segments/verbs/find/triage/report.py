@@ -7,7 +7,7 @@ from kafka_segments.console.grouping import alike, counted
 from kafka_segments.console.lines import print_dicts
 from kafka_segments.console.output import console, print_text, size_text
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
-from kafka_segments.kafka.wire.plain_text import first_of, node_in_words
+from kafka_segments.kafka.text.plain_text import first_of, node_in_words
 from kafka_segments.verbs.find.triage.decide import Line, Section
 from kafka_segments.verbs.find.triage.report_figures import count_unknown, figures_of
 from kafka_segments.verbs.find.triage.run import TriagedNode

@@ -62,7 +62,7 @@ def _audit(
     server_properties: Path | None,
     **_: Any,
 ) -> int:
-    from kafka_segments.engine.tables.topic_sizes import TopicSizes  # noqa: PLC0415
+    from kafka_segments.engine.derived.topic_sizes import TopicSizes  # noqa: PLC0415
     from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.report import print_audit  # noqa: PLC0415
     from kafka_segments.verbs.judge.audit.run import AuditOptions, run_audit  # noqa: PLC0415

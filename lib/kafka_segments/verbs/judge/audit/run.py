@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.topic_sizes import TopicSizes
 from kafka_segments.engine.frames.driver_rows import is_surely_null
 from kafka_segments.engine.frames.engines import computed_once, expect, in_one_task
 from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
@@ -18,7 +19,6 @@ from kafka_segments.engine.tables.catalog import INDEX_AUDITS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.engine.tables.schemas import schema
-from kafka_segments.engine.tables.topic_sizes import TopicSizes
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.links import links_into

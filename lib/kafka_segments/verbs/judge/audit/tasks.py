@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kafka_segments.engine.derived.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.engine.frames.map_segments import map_packed
 from kafka_segments.engine.limits import Load
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.engine.tables.topic_sizes import TopicSizes, recovery_of
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import (
@@ -26,8 +26,8 @@ from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.tier.tiered_names import tiered_log_of
 from kafka_segments.kafka.wire.batches import Batches
-from kafka_segments.kafka.wire.tiered_names import tiered_log_of
 from kafka_segments.verbs.judge.audit.decide.consequences import SegmentState, why_recovered
 from kafka_segments.verbs.judge.audit.decide.judgement import (
     OFFSET_INDEX,

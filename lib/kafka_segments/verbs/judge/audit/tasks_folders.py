@@ -8,14 +8,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import SourceError
+from kafka_segments.files.changes.index_files import MOST_INDEX_BYTES
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import Place, first_line, place, read_if_there
-from kafka_segments.files.storage.index_files import MOST_INDEX_BYTES
 from kafka_segments.files.storage.links import OddFile, look_at
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.kafka.wire.names import parse_segment_name
-from kafka_segments.kafka.wire.tiered_names import tiered_folder_of
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.names import parse_segment_name
+from kafka_segments.kafka.tier.tiered_names import tiered_folder_of
 from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, Effect
 from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict, Judgement
 from kafka_segments.verbs.judge.audit.decide.log_files import (

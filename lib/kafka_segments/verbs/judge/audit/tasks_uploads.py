@@ -7,9 +7,9 @@ from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.kafka.broker_rules.start_epochs import LogAtStart
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.kafka.wire.names import file_name
-from kafka_segments.kafka.wire.tiered_names import (
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.names import file_name
+from kafka_segments.kafka.tier.tiered_names import (
     MANIFEST,
     parse_tiered_name,
     tiered_folder_of,

@@ -111,8 +111,8 @@ def _decide(*, what_if: tuple[str, ...], output: str, dry_run: bool, **options: 
 def _explain(*, log: str, output: str, **options: Any) -> int:
     folder = log_of(log)
     from kafka_segments.console.output import print_rows  # noqa: PLC0415
+    from kafka_segments.engine.derived.logs_in_tables import partitions_known  # noqa: PLC0415
     from kafka_segments.engine.frames.engines import computed_once  # noqa: PLC0415
-    from kafka_segments.engine.tables.logs_in_tables import partitions_known  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report import print_not_decided  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_explain import (  # noqa: PLC0415
         MOST_SEGMENTS,

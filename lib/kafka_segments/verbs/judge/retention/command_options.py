@@ -14,15 +14,15 @@ from kafka_segments.console.options import (
     load_settings,
     shared_options,
 )
-from kafka_segments.engine.tables.cluster_names import cluster_in_words
+from kafka_segments.engine.derived.cluster_names import cluster_in_words
 from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.kafka.wire.moments import moment_text
-from kafka_segments.kafka.wire.names import PartitionFolder, parse_partition_folder
+from kafka_segments.kafka.text.moments import moment_text
+from kafka_segments.kafka.text.names import PartitionFolder, parse_partition_folder
 
 if TYPE_CHECKING:
-    from kafka_segments.engine.tables.metadata_configs import MetadataConfigs
-    from kafka_segments.engine.tables.topic_configs import TopicConfigs
+    from kafka_segments.engine.derived.metadata_configs import MetadataConfigs
+    from kafka_segments.engine.derived.topic_configs import TopicConfigs
     from kafka_segments.settings import Settings
     from kafka_segments.verbs.judge.retention.run import RetentionOptions
 
@@ -93,7 +93,7 @@ def load_configs(
     Raises:
         UsageError: as ``TopicConfigs.load``.
     """
-    from kafka_segments.engine.tables.topic_configs import TopicConfigs  # noqa: PLC0415
+    from kafka_segments.engine.derived.topic_configs import TopicConfigs  # noqa: PLC0415
 
     decide = decide and not topic_configs
     configs = TopicConfigs.load(
@@ -120,7 +120,7 @@ def _say_all(lines: Iterable[str]) -> None:
 
 
 def _of_metadata(warehouse: str, now_ms: int, *, decide: bool) -> "Sequence[MetadataConfigs]":
-    from kafka_segments.engine.tables.metadata_configs import read_metadata_configs  # noqa: PLC0415
+    from kafka_segments.engine.derived.metadata_configs import read_metadata_configs  # noqa: PLC0415
 
     tell = tell_not_known if decide else _say_all
     are = "not known, and the next level decides" if decide else "not taken from there"
@@ -148,7 +148,7 @@ def of_clusters(
     ``read`` is given the offset of each metadata log that the moment stands for. ``of_logs``: the
     clusters that ``build`` found count as well.
     """
-    from kafka_segments.engine.tables.metadata_in_tables import (  # noqa: PLC0415
+    from kafka_segments.engine.derived.metadata_in_tables import (  # noqa: PLC0415
         NoMetadataError,
         clusters_of_logs,
         clusters_with_metadata,
@@ -200,7 +200,7 @@ def retention_options(
     Raises:
         UsageError: a file that cannot be read, or a setting or release that is not known.
     """
-    from kafka_segments.kafka.wire.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
+    from kafka_segments.kafka.tier.tiered_offsets import parse_tiered_offsets  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.run import RetentionOptions  # noqa: PLC0415
 

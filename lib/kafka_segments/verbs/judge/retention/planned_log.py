@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 from pydantic import model_validator
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage import set_aside
-from kafka_segments.files.storage.backups import is_there
-from kafka_segments.files.storage.manifests import Count, Int64, Part, Sha256
-from kafka_segments.files.storage.plan_rows import PlannedFile, planned_row
-from kafka_segments.files.storage.set_aside import SegmentFile
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
+from kafka_segments.files.changes import set_aside
+from kafka_segments.files.changes.backups import is_there
+from kafka_segments.files.changes.manifests import Count, Int64, Part, Sha256
+from kafka_segments.files.changes.plan_rows import PlannedFile, planned_row
+from kafka_segments.files.changes.set_aside import SegmentFile
+from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState
 
 _TABLE = "retention_plans"
 Row = Mapping[str, Any]

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Row
 
 from kafka_segments.console.output import duration, print_text, utc
+from kafka_segments.engine.derived.topic_configs import Setting, TopicConfigs, settings_that_count
 from kafka_segments.engine.tables.decisions import Decision
-from kafka_segments.engine.tables.topic_configs import Setting, TopicConfigs, settings_that_count
 from kafka_segments.verbs.judge.retention.decide.other_rules import (
     LEFT_OVER,
     METADATA_LOG,

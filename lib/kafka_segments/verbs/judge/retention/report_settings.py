@@ -6,16 +6,16 @@ from typing import Any
 
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import duration
-from kafka_segments.engine.tables.cluster_names import cluster_in_words
-from kafka_segments.engine.tables.logs_in_tables import KnownLog, logs_of_topics
-from kafka_segments.engine.tables.topic_configs import (
+from kafka_segments.engine.derived.cluster_names import cluster_in_words
+from kafka_segments.engine.derived.logs_in_tables import KnownLog, logs_of_topics
+from kafka_segments.engine.derived.topic_configs import (
     Setting,
     Source,
     TopicConfigs,
     kafka_key,
     settings_that_count,
 )
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.settings import RetentionConfig
 
 _UNLIMITED = 2**63 - 1

@@ -9,24 +9,24 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
-from kafka_segments.engine.frames.engines import collected_if_few
-from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
-from kafka_segments.engine.tables.configs import KEYS, with_topic_configs
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
-from kafka_segments.engine.tables.known_replicas import telling_left_over
-from kafka_segments.engine.tables.logs_in_tables import logs_known
-from kafka_segments.engine.tables.missing import require_names, require_values
-from kafka_segments.engine.tables.run_columns import stamp_of
-from kafka_segments.engine.tables.topic_configs import (
+from kafka_segments.engine.derived.configs import KEYS, with_topic_configs
+from kafka_segments.engine.derived.known_replicas import telling_left_over
+from kafka_segments.engine.derived.logs_in_tables import logs_known
+from kafka_segments.engine.derived.topic_configs import (
     ClusterConfigs,
     TopicConfigs,
     kafka_key,
     settings_that_count,
 )
-from kafka_segments.kafka.wire.checkpoints import PartitionOffset
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.engine.frames.engines import collected_if_few
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.tables.catalog import LOGS, RETENTION_DECISIONS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS
+from kafka_segments.engine.tables.missing import require_names, require_values
+from kafka_segments.engine.tables.run_columns import stamp_of
+from kafka_segments.kafka.text.checkpoints import PartitionOffset
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.judge.retention.decide.decisions import (
     decide_retention,
     with_known_of_log,

@@ -17,7 +17,7 @@ from kafka_segments.kafka.index.segment.recovered_segment import (
 )
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.verbs.judge.roll.decide.rules import IndexSource
 
 _NEVER_FULL = 2**31 - 1

@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame, Row
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import utc
 from kafka_segments.console.tables import print_result
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.decisions import Decision
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.judge.retention.report_settings import setting_text
 
 _DECISION = (

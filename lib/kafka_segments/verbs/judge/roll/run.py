@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from kafka_segments.engine.tables.as_built import with_cut_short
+from kafka_segments.engine.derived.as_built import with_cut_short
+from kafka_segments.engine.derived.configs import with_topic_configs
+from kafka_segments.engine.derived.first_look_only import refuse_first_looks
+from kafka_segments.engine.derived.known_replicas import telling_left_over
+from kafka_segments.engine.derived.topic_configs import TopicConfigs
 from kafka_segments.engine.tables.catalog import OFFSET_INDEX, ROLL_DECISIONS, SEGMENTS, TIME_INDEX
-from kafka_segments.engine.tables.configs import with_topic_configs
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS
-from kafka_segments.engine.tables.known_replicas import telling_left_over
 from kafka_segments.engine.tables.run_columns import stamp_of
-from kafka_segments.engine.tables.topic_configs import TopicConfigs
 from kafka_segments.verbs.judge.roll.decide.append import (
     only_present,
     with_append,

@@ -7,10 +7,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
+from kafka_segments.engine.derived.first_look_only import is_known_by_first_look
 from kafka_segments.engine.frames.engines import collected_if_few
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.tables.first_look_only import is_known_by_first_look
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.verbs.judge.roll.index_entries import BuiltIndexes, EntryCounts, count_entries
 

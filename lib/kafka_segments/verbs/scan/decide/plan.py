@@ -14,7 +14,7 @@ from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.files.folders import kinds
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.index.segment.recovery_options import INDEX
-from kafka_segments.kafka.wire.names import IN_LOG_DIR
+from kafka_segments.kafka.text.names import IN_LOG_DIR
 from kafka_segments.verbs.scan.decide.unchanged import fingerprint_columns
 
 SCAN, RETOUCH, SAME = "scan", "retouch", "same"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.first_look_only import FirstLookOnlyError
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import FirstLookOnlyError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.verbs.find.internals.metadata.decide.changes import decide_changes, steps_of
 from kafka_segments.verbs.find.internals.transactions.run import (

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.console.output import size_text, utc
 from kafka_segments.files.folders.used_disk import full_percent
-from kafka_segments.kafka.wire.plain_text import node_in_words
+from kafka_segments.kafka.text.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON
 from kafka_segments.verbs.find.disk.decide.verdicts import MayGo
 from kafka_segments.verbs.find.triage.decide import FULL_PERCENT, Section

@@ -10,7 +10,7 @@ from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import print_records, size_text, utc
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.publishing import publish_page
-from kafka_segments.kafka.wire.plain_text import plain
+from kafka_segments.kafka.text.plain_text import plain
 from kafka_segments.release import __version__
 from kafka_segments.verbs.tell.report import view
 from kafka_segments.verbs.tell.report.cluster import CHANGES_DAYS

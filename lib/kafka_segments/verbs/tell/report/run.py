@@ -14,26 +14,26 @@ from pyspark.sql.types import StructType
 
 from kafka_segments.console.as_built import altered_lines, cut_logs_line, unread_notes_lines
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.frames.collected import collect_together
-from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
-from kafka_segments.engine.frames.local_rows import local_rows
-from kafka_segments.engine.frames.row_types import row_fields
-from kafka_segments.engine.tables.as_built import (
+from kafka_segments.engine.derived.as_built import (
     altered,
     built_ms,
     cut_logs,
     last_builds,
     unread_notes,
 )
+from kafka_segments.engine.derived.expired_but_kept import find_blocked, still_there
+from kafka_segments.engine.derived.first_look_only import is_known_by_first_look, with_unverified
+from kafka_segments.engine.derived.metadata_in_tables import MetadataProblem
+from kafka_segments.engine.derived.views import published
+from kafka_segments.engine.derived.written_times import with_written_ms
+from kafka_segments.engine.frames.collected import collect_together
+from kafka_segments.engine.frames.engines import computed_once, joined_by_shuffle
+from kafka_segments.engine.frames.local_rows import local_rows
+from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RETENTION_DECISIONS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.expired_but_kept import find_blocked, still_there
-from kafka_segments.engine.tables.first_look_only import is_known_by_first_look, with_unverified
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.last_run import of_last_run
-from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
-from kafka_segments.engine.tables.views import published
-from kafka_segments.engine.tables.written_times import with_written_ms
 from kafka_segments.verbs.tell.report.cluster import ClusterFacts, gather_cluster
 from kafka_segments.verbs.tell.report.copies import CopyFacts, gather_copies
 from kafka_segments.verbs.tell.report.crash import MOST_DIRS, Crash, crash_dirs, crashes_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from kafka_segments.kafka.wire.plain_text import plain
+from kafka_segments.kafka.text.plain_text import plain
 from kafka_segments.verbs.tell.report.decide.overview import DAY_MS, KINDS, YEAR_10000_MS
 from kafka_segments.verbs.tell.report.run import ReportData
 from kafka_segments.verbs.tell.report.time_axis import time_marks

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 from pyspark.sql import Row
 
 from kafka_segments.console.output import duration, size_text, utc
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.tell.report.charts import Axis, Bars, Line, LineChart, bars, line_chart
 from kafka_segments.verbs.tell.report.crash import THREADS, Crash
 from kafka_segments.verbs.tell.report.forecast import forecast_disk

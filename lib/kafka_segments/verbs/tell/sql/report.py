@@ -13,7 +13,7 @@ from kafka_segments.console.lines import print_line
 from kafka_segments.console.output import JSON_FORM, console, print_rows
 from kafka_segments.console.table_form import print_blocks
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.plain_text import first_of, plain
+from kafka_segments.kafka.text.plain_text import first_of, plain
 
 MOST_ROWS_SHOWN = 1000
 _GAP = 2

@@ -13,9 +13,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_segments.engine.derived.views import register_views, view_names
 from kafka_segments.engine.spark.settings import settings_meanwhile
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.views import register_views, view_names
 from kafka_segments.errors import UsageError
 from kafka_segments.verbs.tell.sql.decide.plan import check_plan, explain_statement
 from kafka_segments.verbs.tell.sql.decide.statements import Statement, check_names

@@ -21,7 +21,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.last_run import of_last_run
 from kafka_segments.engine.tables.run_columns import stamp_of
 from kafka_segments.errors import UsageError
-from kafka_segments.files.storage.delta_log import last_appended
+from kafka_segments.files.delta.log import last_appended
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri

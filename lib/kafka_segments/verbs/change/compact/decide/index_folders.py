@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.uris import folders_below, join_uri, lies_in
-from kafka_segments.kafka.wire.names import FolderState, is_of_partition, parse_partition_folder
+from kafka_segments.kafka.text.names import FolderState, is_of_partition, parse_partition_folder
 
 _THINNABLE = ("kafka", "kip33")
 _TO_THE_END = 2**31 - 1

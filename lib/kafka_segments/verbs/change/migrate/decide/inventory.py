@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 NOW, LATER, NEVER = "now", "later", "never"
 

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.sources.broker_identity import has_segment_id
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.names import FolderState
 
 _LOG_KEY = ["log_dir", "topic", "partition"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     RECOVERY_POINT,
     java_lines,
     parse_offset_checkpoint,

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.backups import is_there
+from kafka_segments.files.changes.backups import is_there
+from kafka_segments.files.changes.manifests import Manifest, read_manifest, write_manifest
+from kafka_segments.files.changes.plain_files import is_plain_folder, open_plain, plain_status
 from kafka_segments.files.storage.durable_files import (
     own_like,
     remove_temporaries,
     sync_folder,
     write_durably,
 )
-from kafka_segments.files.storage.manifests import Manifest, read_manifest, write_manifest
-from kafka_segments.files.storage.plain_files import is_plain_folder, open_plain, plain_status
-from kafka_segments.kafka.wire.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
-from kafka_segments.kafka.wire.names import parse_partition_folder
+from kafka_segments.kafka.text.checkpoints import CLEAN_SHUTDOWN, LOCK, RECOVERY_POINT
+from kafka_segments.kafka.text.names import parse_partition_folder
 from kafka_segments.verbs.change.recovery.apply.advanced_checkpoint import (
     Points,
     advanced,

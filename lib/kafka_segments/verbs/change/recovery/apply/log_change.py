@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.backups import is_there
+from kafka_segments.files.changes.backups import is_there
+from kafka_segments.files.changes.plain_files import open_plain, plain_status
 from kafka_segments.files.storage.durable_files import (
     NO_ROOM,
     copy_durably,
@@ -35,8 +36,7 @@ from kafka_segments.files.storage.durable_files import (
     sync_folder,
     write_together,
 )
-from kafka_segments.files.storage.plain_files import open_plain, plain_status
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
+from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.verbs.change.recovery.apply.log_check import (
     CUT_OFF,
     ChangeNote,

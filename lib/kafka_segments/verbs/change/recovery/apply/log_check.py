@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.backups import is_there
+from kafka_segments.files.changes.backups import is_there
+from kafka_segments.files.changes.manifests import Manifest, Name, read_manifest, write_manifest
+from kafka_segments.files.changes.plain_files import check_folder, is_plain_folder, plain_status
+from kafka_segments.files.changes.set_aside import SUFFIXES
 from kafka_segments.files.storage.durable_files import TEMPORARY, sha256_of
-from kafka_segments.files.storage.manifests import Manifest, Name, read_manifest, write_manifest
-from kafka_segments.files.storage.plain_files import check_folder, is_plain_folder, plain_status
-from kafka_segments.files.storage.set_aside import SUFFIXES
-from kafka_segments.kafka.wire.moments import mtime_text
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name, parse_segment_name
+from kafka_segments.kafka.text.moments import mtime_text
+from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name, parse_segment_name
 from kafka_segments.verbs.change.recovery.apply.log_end import check_end
 from kafka_segments.verbs.change.recovery.kit_manifest import Cut, LogKit, NewFile, SeenSegment
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.files.storage.plain_files import open_plain
+from kafka_segments.files.changes.plain_files import open_plain
+from kafka_segments.kafka.text.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, file_name
 from kafka_segments.verbs.change.recovery.kit_manifest import LogKit
 
 _ENTRY_BYTES = 8  # relative offset and position, an int32 each

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from kafka_segments.kafka.broker_rules.replays import Replay, snapshots_of
 from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
 from kafka_segments.kafka.broker_rules.startup import StartupPlan, plan_startup
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIXES,

@@ -2,9 +2,9 @@
 
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.first_look_only import refuse_first_looks
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.first_look_only import refuse_first_looks
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import forecast_dirs
 from kafka_segments.verbs.change.recovery.forecast.decide.table_logs import dirs_of
 from kafka_segments.verbs.change.recovery.forecast.decide.tables import decide_logs

@@ -34,9 +34,8 @@ from kafka_segments.kafka.broker_rules.start_metadata import METADATA_FOLDER
 from kafka_segments.kafka.broker_rules.start_state import MetadataStart
 from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text import checkpoints
+from kafka_segments.kafka.text.names import (
     INDEX_CACHE,
     LOG_SUFFIX,
     METADATA_TOPIC,
@@ -47,6 +46,7 @@ from kafka_segments.kafka.wire.names import (
     file_name,
     parse_partition_folder,
 )
+from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.verbs.change.recovery.decide.cuts import Finding
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import (

@@ -13,7 +13,7 @@ from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageK
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.splitting import split_overflowed
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
+from kafka_segments.kafka.text.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
 from kafka_segments.kafka.wire.reading import ReadInto
 from kafka_segments.verbs.change.recovery.decide.cuts import (
     DamagedSegment,

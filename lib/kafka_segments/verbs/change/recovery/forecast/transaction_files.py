@@ -18,9 +18,9 @@ from kafka_segments.kafka.index.segment.transaction_index import (
     TRANSACTION_ENTRY_BYTES,
     decode_transaction_index,
 )
+from kafka_segments.kafka.text.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, file_name
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_WALKED = 64 * 1024 * 1024

@@ -22,8 +22,8 @@ from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, Seg
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,

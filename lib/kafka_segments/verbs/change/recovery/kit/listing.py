@@ -16,8 +16,8 @@ from kafka_segments.files.storage.folder_lock import refuse_locked
 from kafka_segments.files.storage.links import without_option
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.uris import join_uri
-from kafka_segments.kafka.wire.checkpoints import LOG_START_OFFSET, RECOVERY_POINT
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import LOG_START_OFFSET, RECOVERY_POINT
+from kafka_segments.kafka.text.names import (
     TXN_INDEX_SUFFIX,
     FolderState,
     file_name,

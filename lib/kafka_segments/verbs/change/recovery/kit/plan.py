@@ -21,8 +21,8 @@ from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.log_dir_folder import NotedOffsets
 from kafka_segments.files.storage.durable_files import TEMPORARY
 from kafka_segments.files.storage.links import without_option
-from kafka_segments.kafka.wire.checkpoints import PARTITION_METADATA, EpochStart
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.checkpoints import PARTITION_METADATA, EpochStart
+from kafka_segments.kafka.text.names import (
     DELETED_SUFFIX,
     METADATA_TOPIC,
     OFFSET_INDEX_SUFFIX,

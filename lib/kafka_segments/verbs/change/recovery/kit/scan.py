@@ -17,8 +17,8 @@ from kafka_segments.kafka.index.segment.recovered_segment import (
 )
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, file_name
 from kafka_segments.verbs.change.recovery.decide.cuts import TORN
 from kafka_segments.verbs.change.recovery.kit_manifest import NewFile, SeenSegment
 from kafka_segments.verbs.change.recovery.torn_tail import Tail, read_tail

@@ -9,7 +9,7 @@ from kafka_segments.engine.sources.broker_identity import file_path
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.names import FolderState
 from kafka_segments.verbs.copies.divergence.decide.copies import BY_HEADERS, DifferenceKind, Match
 
 _OF_TIER = r"/[0-9]{20}-[^/]+\.log$"

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.wire.names import FolderState
+from kafka_segments.kafka.text.names import FolderState
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 
 _INTERNAL = "^__"

@@ -9,7 +9,7 @@ from kafka_segments.console.lines import print_line, say
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.local_rows import stream_rows
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.copies.divergence.elect.decide.elections import Way
 from kafka_segments.verbs.copies.divergence.elect.election_commands import Chosen, election_script
 from kafka_segments.verbs.copies.divergence.elect.run import Elections

@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.replicas_at_hand import with_logs_at_hand
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_PARTITIONS
-from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.copies.divergence.decide.frames import segments_of_copies
 from kafka_segments.verbs.copies.divergence.elect.decide.partition_states import partition_states
 from kafka_segments.verbs.copies.divergence.elect.decide.usable_copies import (

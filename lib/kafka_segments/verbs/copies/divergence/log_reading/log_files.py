@@ -7,10 +7,10 @@ from typing import NamedTuple
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.storage.files import open_segment, place
 from kafka_segments.kafka.index.segment.splitting import shifted
+from kafka_segments.kafka.tier.tiered_names import parse_object_name
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.kafka.wire.tiered_names import parse_object_name
 from kafka_segments.verbs.copies.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.verbs.copies.divergence.decide.joined_ranges import Part
 from kafka_segments.verbs.copies.divergence.decide.record_fields import HeldRecords

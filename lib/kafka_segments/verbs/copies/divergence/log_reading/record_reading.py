@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk
+from kafka_segments.kafka.codecs.codecs import Decompressor
+from kafka_segments.kafka.codecs.streams import DecompressionError
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire import record_form
-from kafka_segments.kafka.wire.codecs import Decompressor
 from kafka_segments.kafka.wire.filling import new_failure
 from kafka_segments.kafka.wire.sections import decompressed_records, record_sections
-from kafka_segments.kafka.wire.streams import DecompressionError
 from kafka_segments.verbs.copies.divergence.decide.record_fields import (
     Fields,
     HeldBatch,

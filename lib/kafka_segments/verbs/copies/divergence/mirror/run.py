@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.replicas_at_hand import with_logs_at_hand
 from kafka_segments.engine.frames.engines import computed_once, expect
 from kafka_segments.engine.frames.packing import TellLoad, tasks_for, tell_nobody
 from kafka_segments.engine.limits import Work
 from kafka_segments.engine.sources.list import list_sources
-from kafka_segments.engine.tables.replicas_at_hand import with_logs_at_hand
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.copies.divergence.absent_replicas import by_broker
 from kafka_segments.verbs.copies.divergence.decide.frames import (
     chosen_segments,

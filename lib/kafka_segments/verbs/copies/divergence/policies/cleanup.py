@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_TOPICS
-from kafka_segments.engine.tables.metadata_configs import ConfigAtOffset, MetadataConfigs
-from kafka_segments.engine.tables.metadata_in_tables import (
+from kafka_segments.engine.derived.metadata_configs import ConfigAtOffset, MetadataConfigs
+from kafka_segments.engine.derived.metadata_in_tables import (
     clusters_with_metadata,
     rows_held,
     rows_until,
 )
-from kafka_segments.engine.tables.topic_configs import ClusterConfigs, TopicConfigs
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.engine.derived.topic_configs import ClusterConfigs, TopicConfigs
+from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_TOPICS
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.settings import Settings
 
 _POLICY, _COMPACT = "cleanup_policy", "compact"

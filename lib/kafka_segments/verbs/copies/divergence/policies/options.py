@@ -36,7 +36,7 @@ def load_policies(
     Raises:
         UsageError: as ``load_configs``.
     """
-    from kafka_segments.engine.tables.metadata_in_tables import NoMetadataError  # noqa: PLC0415
+    from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError  # noqa: PLC0415
     from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies  # noqa: PLC0415
 
     root = None if warehouse is None else absolute_uri(warehouse)

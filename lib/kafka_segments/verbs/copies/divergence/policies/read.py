@@ -8,6 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.file_sums import with_file_facts
+from kafka_segments.engine.derived.metadata_in_tables import MetadataProblem
+from kafka_segments.engine.derived.replicas_at_hand import named_last
 from kafka_segments.engine.frames.engines import computed_once, expect_files
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.limits import Work
@@ -16,11 +19,8 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_PARTITIONS,
     METADATA_TOPICS,
 )
-from kafka_segments.engine.tables.file_sums import with_file_facts
-from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
-from kafka_segments.engine.tables.replicas_at_hand import named_last
 from kafka_segments.files.folders import kinds
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
+from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState
 from kafka_segments.verbs.copies.divergence.policies.cleanup import POLICIES, CleanupPolicies
 from kafka_segments.verbs.find.internals.files import Origin, internal_files
 from kafka_segments.verbs.find.internals.metadata.write import fold_best_replicas, rows_of

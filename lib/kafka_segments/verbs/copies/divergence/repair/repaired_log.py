@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from kafka_segments.errors import SetAsideError
+from kafka_segments.files.changes.backups import state_of
+from kafka_segments.files.changes.manifests import signed
 from kafka_segments.files.segments.format_files import Around, FormatFiles
-from kafka_segments.files.storage.backups import state_of
 from kafka_segments.files.storage.durable_files import (
     durable_file,
     name_folder,
@@ -17,15 +18,14 @@ from kafka_segments.files.storage.durable_files import (
     write_durably,
 )
 from kafka_segments.files.storage.files import open_segment, place
-from kafka_segments.files.storage.manifests import signed
 from kafka_segments.kafka.index.log.load import LogLoad
 from kafka_segments.kafka.index.log.loading import LoadOptions
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.transaction_index import encode_transaction_index
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX, file_name
-from kafka_segments.kafka.wire.topic_ids import encode_partition_metadata
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from kafka_segments.kafka.text.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX, file_name
+from kafka_segments.kafka.text.topic_ids import encode_partition_metadata
 from kafka_segments.verbs.copies.divergence.decide.copies import UNBOUNDED, CopyPiece
 from kafka_segments.verbs.copies.divergence.log_reading.log_files import (
     CopyFiles,

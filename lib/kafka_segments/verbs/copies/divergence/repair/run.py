@@ -9,7 +9,7 @@ from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.missing import nearest
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.copies.divergence.absent_replicas import tell_absent_replicas
 from kafka_segments.verbs.copies.divergence.decide.frames import with_segments
 from kafka_segments.verbs.copies.divergence.options import CopyOptions

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.written_times import is_by_mtime
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import total
-from kafka_segments.engine.tables.written_times import is_by_mtime
 from kafka_segments.verbs.find.disk.decide.accounts import DAYS
 from kafka_segments.verbs.find.disk.decide.growth import DAY_MS
 

@@ -8,11 +8,11 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.checkpoints import (
+from kafka_segments.kafka.text.checkpoints import (
     LOCK,
     OF_LOG_DIR,
 )
-from kafka_segments.kafka.wire.names import (
+from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_CACHE,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
-from kafka_segments.kafka.wire.names import FolderState, PartitionFolder
+from kafka_segments.kafka.text.names import FolderState, PartitionFolder
 
 _LACKS_END = "its last records may be missing"
 

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.file_sums import FILE_KEYS, sums_of_file
+from kafka_segments.engine.derived.file_sums import FILE_KEYS, sums_of_file
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 
 SAME, PLACED, GROWN, NEW, OTHER, GONE = "same", "placed", "grown", "new", "other", "gone"

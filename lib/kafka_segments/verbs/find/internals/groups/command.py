@@ -19,7 +19,7 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.group_records import OLDEST, group_record_rules
 from kafka_segments.kafka.broker_rules.versions import parse_version
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 
 
 @click.command(

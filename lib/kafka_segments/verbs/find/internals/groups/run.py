@@ -7,25 +7,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
-from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, SEGMENTS
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.file_sums import with_file_facts
-from kafka_segments.engine.tables.group_offsets import (
+from kafka_segments.engine.derived.file_sums import with_file_facts
+from kafka_segments.engine.derived.group_offsets import (
     groups_not_known,
     offsets_read,
     unread_partitions,
 )
-from kafka_segments.engine.tables.internal_files import file_facts, known_files
-from kafka_segments.engine.tables.internal_problems import lost_of_replicas
-from kafka_segments.engine.tables.lost_records import (
+from kafka_segments.engine.derived.internal_files import file_facts, known_files
+from kafka_segments.engine.derived.internal_problems import lost_of_replicas
+from kafka_segments.engine.derived.lost_records import (
     as_read,
     lost_by_records,
     with_lost_of,
 )
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, LOGS, SEGMENTS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.groups import decide_groups
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kafka_segments.console.moments import given_point
-from kafka_segments.kafka.wire.moments import moment_text
+from kafka_segments.kafka.text.moments import moment_text
 
 _MAX_INT64 = 2**63 - 1
 

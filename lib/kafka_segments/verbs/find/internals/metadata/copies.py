@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.kafka.broker_rules.metadata_facts import voter_ids
 from kafka_segments.verbs.find.internals.metadata.decide.agreement import (
     COPIES,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.kafka.messages.layout import ZERO_UUID
-from kafka_segments.kafka.wire.broker_configs import HIDDEN, is_sensitive
+from kafka_segments.kafka.text.broker_configs import HIDDEN, is_sensitive
 from kafka_segments.verbs.find.internals.metadata.entries import ACL, Entry, entry_of
 
 TOPICS, PARTITIONS, CONFIGS = "metadata_topics", "metadata_partitions", "metadata_configs"

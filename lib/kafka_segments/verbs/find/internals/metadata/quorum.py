@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from kafka_segments.errors import CorruptTextError, SourceError
 from kafka_segments.files.storage.files import list_folder, place, read_whole
 from kafka_segments.kafka.broker_rules.metadata_facts import voter_ids
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC, QUORUM_STATE
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
+from kafka_segments.kafka.text.names import LOG_SUFFIX, METADATA_TOPIC, QUORUM_STATE
 
 _MOST_BYTES = 64 * 1024 * 1024
 

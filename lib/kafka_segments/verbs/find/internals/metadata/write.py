@@ -8,17 +8,17 @@ from functools import reduce
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.frames.driver_rows import count_set
 from kafka_segments.engine.frames.engines import collected_if_so_few, computed_once
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import METADATA_PROBLEMS, METADATA_TABLES, Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.engine.tables.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.tables.statements import in_any
 from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
-from kafka_segments.kafka.wire.names import LOG_SUFFIX, METADATA_TOPIC
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.names import LOG_SUFFIX, METADATA_TOPIC
 from kafka_segments.verbs.find.internals.decide.rows import HELD
 from kafka_segments.verbs.find.internals.metadata.copies import (
     Copy,

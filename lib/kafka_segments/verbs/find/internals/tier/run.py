@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
+from kafka_segments.engine.derived.known_replicas import known_replicas, telling_left_over
 from kafka_segments.engine.frames.engines import computed_once, expect
 from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.limits import Load, Work
@@ -18,7 +19,6 @@ from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.list import list_sources
 from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.known_replicas import known_replicas, telling_left_over
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.engine.tables.statements import sql_text
 from kafka_segments.errors import UsageError

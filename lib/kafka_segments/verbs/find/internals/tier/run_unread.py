@@ -5,22 +5,22 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables import catalog
-from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.file_sums import with_file_facts
-from kafka_segments.engine.tables.group_offsets import unread_partitions
-from kafka_segments.engine.tables.internal_files import known_files
-from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.engine.tables.known_replicas import named_partitions
-from kafka_segments.engine.tables.lost_records import (
+from kafka_segments.engine.derived.file_sums import with_file_facts
+from kafka_segments.engine.derived.group_offsets import unread_partitions
+from kafka_segments.engine.derived.internal_files import known_files
+from kafka_segments.engine.derived.known_replicas import named_partitions
+from kafka_segments.engine.derived.lost_records import (
     as_read,
     lost_by_records,
     with_lost,
     with_lost_of,
 )
-from kafka_segments.engine.tables.replicas import PARTITION
+from kafka_segments.engine.derived.replicas import PARTITION
+from kafka_segments.engine.tables import catalog
+from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.find.internals.tier.decide.not_copied import tiered_partitions
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
 

@@ -23,7 +23,7 @@ from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.kafka.wire.tiered_names import (
+from kafka_segments.kafka.tier.tiered_names import (
     LOG,
     TIERED_SUFFIXES,
     TieredName,

@@ -7,6 +7,17 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.cluster_names import lines_of_clusters
+from kafka_segments.engine.derived.file_sums import with_file_facts
+from kafka_segments.engine.derived.first_look_only import refuse_first_looks
+from kafka_segments.engine.derived.internal_files import known_files
+from kafka_segments.engine.derived.known_replicas import (
+    known_replicas,
+    named_partitions,
+)
+from kafka_segments.engine.derived.lost_records import lost_by_records, with_lost_of
+from kafka_segments.engine.derived.replicas import PARTITION
+from kafka_segments.engine.derived.replicas_at_hand import without_log
 from kafka_segments.engine.frames.driver_rows import with_values
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.catalog import (
@@ -15,22 +26,11 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_TOPICS,
     SEGMENTS,
 )
-from kafka_segments.engine.tables.cluster_names import lines_of_clusters
 from kafka_segments.engine.tables.delta import Warehouse
-from kafka_segments.engine.tables.file_sums import with_file_facts
-from kafka_segments.engine.tables.first_look_only import refuse_first_looks
-from kafka_segments.engine.tables.internal_files import known_files
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.engine.tables.known_replicas import (
-    known_replicas,
-    named_partitions,
-)
-from kafka_segments.engine.tables.lost_records import lost_by_records, with_lost_of
-from kafka_segments.engine.tables.replicas import PARTITION
-from kafka_segments.engine.tables.replicas_at_hand import without_log
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.plain_text import first_of
 from kafka_segments.verbs.find.internals.transactions.decide.state_logs import (
     hidden_lines,
     judge_state_logs,

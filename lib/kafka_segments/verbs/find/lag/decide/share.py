@@ -3,16 +3,16 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
-from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.engine.tables.lost_records import with_lost, with_unread
-from kafka_segments.engine.tables.replicas import (
+from kafka_segments.engine.derived.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
+from kafka_segments.engine.derived.lost_records import with_lost, with_unread
+from kafka_segments.engine.derived.replicas import (
     NOTHING_KNOWN,
     PARTITION,
     KnownReplicas,
     with_doubt,
 )
+from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.messages.records import SHARES_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
     AHEAD,

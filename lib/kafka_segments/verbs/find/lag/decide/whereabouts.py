@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.wire.moments import moment_text
+from kafka_segments.kafka.text.moments import moment_text
 from kafka_segments.verbs.find.lag.decide.facts import (
     Commit,
     GroupRecords,

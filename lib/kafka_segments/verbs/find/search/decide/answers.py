@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.wire.moments import (
+from kafka_segments.kafka.text.moments import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.replicas import last_epoch
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.replicas import last_epoch
 
 _OF_LOGS = ("log_start_offset", "high_watermark", "leader_epochs", "topic_id")
 _BEGIN, _COMMIT = 1, 2  # kinds of ``transaction_steps``; later kinds are markers too

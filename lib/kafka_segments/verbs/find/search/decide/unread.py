@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.replicas import cut_short
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.replicas import cut_short
-from kafka_segments.kafka.wire.moments import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP
+from kafka_segments.kafka.text.moments import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP
 
 _UNREAD = (
     *("offset_overflow", "index_full", "too_large"),

@@ -22,8 +22,8 @@ from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.offset_index import check_offset_index, decode_offset_index
 from kafka_segments.kafka.index.segment.recovered_segment import Entries, SegmentRecovery
 from kafka_segments.kafka.index.segment.time_index import check_time_index
+from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from kafka_segments.kafka.wire.batches import Batches
-from kafka_segments.kafka.wire.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 
 OFFSET_INDEX, TIME_INDEX, TXN_INDEX = OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 LOG, SNAPSHOT = ".log", ".snapshot"

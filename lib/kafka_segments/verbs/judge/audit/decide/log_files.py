@@ -17,7 +17,7 @@ from kafka_segments.kafka.broker_rules.start_epochs import (
 )
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
 from kafka_segments.verbs.judge.audit.decide.consequences import (
     OFFLINE,
     Consequence,

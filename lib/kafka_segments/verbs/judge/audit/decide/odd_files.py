@@ -13,7 +13,7 @@ tests make Kafka's own classes load such folders.
 """
 
 from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
 from kafka_segments.verbs.judge.audit.decide.consequences import (
     OFFLINE,
     Consequence,

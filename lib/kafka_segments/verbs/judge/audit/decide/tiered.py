@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
-from kafka_segments.kafka.wire.checkpoints import LEADER_EPOCHS, EpochStart
-from kafka_segments.kafka.wire.segment_manifest import RemoteSegment, SegmentManifest
-from kafka_segments.kafka.wire.tiered_names import INDEXES, MANIFEST, TieredFolder, TieredName
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, EpochStart
+from kafka_segments.kafka.tier.segment_manifest import RemoteSegment, SegmentManifest
+from kafka_segments.kafka.tier.tiered_names import INDEXES, MANIFEST, TieredFolder, TieredName
 from kafka_segments.verbs.judge.audit.decide.consequences import (
     KNOWN_SINCE,
     Consequence,

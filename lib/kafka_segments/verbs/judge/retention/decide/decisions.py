@@ -3,10 +3,10 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.timestamps import guess_unit
 from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.engine.tables.timestamps import guess_unit
 from kafka_segments.engine.tables.windows import older, up_to_current_row, whole_log_in_order
 from kafka_segments.verbs.judge.retention.decide import reasons
 from kafka_segments.verbs.judge.retention.decide.passes import mark_deleted, with_neighbours

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 
 METADATA_LOG, REMOTE_COPY, LEFT_OVER = "metadata_log", "remote_copy", "left_over"
 _WITH_ID = r"/[0-9]{20}-[A-Za-z0-9_-]{22,36}\.log$"

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.first_look_only import is_known_by_first_look
 from kafka_segments.engine.tables.decisions import Decision
-from kafka_segments.engine.tables.first_look_only import is_known_by_first_look
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 
 _PLAN_AGAIN = "run `kafka-segments build`, then plan again"

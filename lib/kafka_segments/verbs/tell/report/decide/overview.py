@@ -3,10 +3,10 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.written_times import is_by_mtime
 from kafka_segments.engine.tables.decisions import Decision
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.engine.tables.written_times import is_by_mtime
 from kafka_segments.verbs.judge.retention.decide.reasons import NOT_KNOWN
 
 YEAR_10000_MS = 253_402_300_800_000

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.first_look_only import with_unverified
 from kafka_segments.engine.tables.findings import is_finding
-from kafka_segments.engine.tables.first_look_only import with_unverified
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus, plus
 from kafka_segments.engine.tables.windows import whole_log

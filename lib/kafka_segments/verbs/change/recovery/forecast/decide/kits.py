@@ -8,7 +8,7 @@
 
 from collections.abc import Mapping
 
-from kafka_segments.kafka.wire.names import CLEANED_SUFFIX, SWAP_SUFFIX, FolderState
+from kafka_segments.kafka.text.names import CLEANED_SUFFIX, SWAP_SUFFIX, FolderState
 from kafka_segments.verbs.change.recovery.decide.cuts import TORN, DamagedSegment
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork

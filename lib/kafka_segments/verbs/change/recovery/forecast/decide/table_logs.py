@@ -6,7 +6,7 @@ from itertools import groupby
 from pyspark.sql import Row
 
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.change.recovery.decide.cuts import (
     NOTHING,
     DamagedSegment,

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
-from kafka_segments.kafka.wire.names import METADATA_TOPIC, FolderState
+from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState
 from kafka_segments.verbs.change.recovery.decide.cuts import CUTS, TORN
 
 _OF_SEGMENTS = (

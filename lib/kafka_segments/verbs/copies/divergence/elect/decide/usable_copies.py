@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.errors import UsageError
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 
 LOG = ("topic", "partition")
 STATE = ("topic_id", "isr", "elr", "registered", "terms", "elects_any")

@@ -6,13 +6,13 @@ Each replica is judged by itself, because each may become the coordinator's.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.internal_current import is_control
+from kafka_segments.engine.derived.lost_records import with_lost
 from kafka_segments.engine.tables.findings import is_unreadable
-from kafka_segments.engine.tables.internal_current import is_control
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.engine.tables.lost_records import with_lost
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
 from kafka_segments.kafka.messages.records import UNKNOWN
-from kafka_segments.kafka.wire.names import OFFSETS_TOPIC
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.records import (
     LIVE,
     SUPERSEDED,

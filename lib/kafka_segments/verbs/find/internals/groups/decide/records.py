@@ -6,7 +6,7 @@ Rows are of one replica: each broker's cleaner has worked on its own.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.internal_current import is_control, next_marker
+from kafka_segments.engine.derived.internal_current import is_control, next_marker
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.messages import control

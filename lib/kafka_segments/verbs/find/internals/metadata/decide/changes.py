@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import Transform
-from kafka_segments.kafka.wire.broker_configs import HIDDEN
+from kafka_segments.kafka.text.broker_configs import HIDDEN
 from kafka_segments.verbs.find.internals.decide.rows import HELD, config_name, partition_name
 
 REPLICAS = "replicas"

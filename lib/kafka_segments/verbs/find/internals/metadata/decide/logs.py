@@ -8,7 +8,7 @@ from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from kafka_segments.kafka.messages.records import UNKNOWN
-from kafka_segments.kafka.wire.names import METADATA_TOPIC
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 
 
 def sum_metadata_logs(records: DataFrame) -> DataFrame:

@@ -5,9 +5,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.replicas import PARTITION
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import minus, plus
-from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.verbs.find.internals.tier.decide.tier import COPIED, NO_COPY, STATES
 
 

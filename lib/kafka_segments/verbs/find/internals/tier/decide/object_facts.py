@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
-from kafka_segments.kafka.wire.names import TXN_INDEX_SUFFIX
-from kafka_segments.kafka.wire.segment_manifest import SegmentManifest
+from kafka_segments.kafka.text.names import TXN_INDEX_SUFFIX
+from kafka_segments.kafka.tier.segment_manifest import SegmentManifest
 
 NAMES, MANIFESTS, HEADERS = "names", "manifests", "headers"
 """How far objects are read, and by what is known what they say."""

@@ -3,9 +3,13 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.replicas import (
+    NOTHING_KNOWN,
+    KnownReplicas,
+    of_answering_replica,
+)
 from kafka_segments.engine.tables.keys import Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, of_answering_replica
 from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
 from kafka_segments.verbs.find.internals.tier.decide.lineage import epochs_with_records
 

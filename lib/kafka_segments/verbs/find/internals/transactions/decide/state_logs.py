@@ -6,12 +6,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.tables.cluster_names import lines_of_clusters
+from kafka_segments.engine.derived.cluster_names import lines_of_clusters
+from kafka_segments.engine.derived.replicas import PARTITION
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import MOST, minus
-from kafka_segments.engine.tables.replicas import PARTITION
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
-from kafka_segments.kafka.wire.plain_text import first_of
+from kafka_segments.kafka.text.plain_text import first_of
 
 CHECKPOINTED_EACH_MS = 10_000
 """Twice replica.high.watermark.checkpoint.interval.ms, as it is by default."""

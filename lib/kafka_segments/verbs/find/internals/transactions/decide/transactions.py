@@ -3,9 +3,13 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.replicas import (
+    NOTHING_KNOWN,
+    KnownReplicas,
+    of_answering_replica,
+)
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import LEAST, minus, plus
-from kafka_segments.engine.tables.replicas import NOTHING_KNOWN, KnownReplicas, of_answering_replica
 from kafka_segments.kafka.messages.messages import TRANSACTIONS
 from kafka_segments.kafka.messages.records import TRANSACTIONS_TOPIC
 from kafka_segments.verbs.find.internals.decide.rows import partition_name

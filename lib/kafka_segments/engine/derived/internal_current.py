@@ -1,0 +1,114 @@
+"""What internal topics say last of each key, and the markers of transactions in them."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from kafka_segments.engine.derived.replicas import KnownReplicas, of_answering_replica
+from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.kafka.messages import control
+from kafka_segments.kafka.messages.messages import SHARES
+from kafka_segments.kafka.messages.records import COMMITS, SHARES_TOPIC, TRANSACTIONS_TOPIC, UNKNOWN
+from kafka_segments.kafka.text.names import OFFSETS_TOPIC
+
+KEYED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
+"""The internal topics whose state is the last value of each key."""
+_CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
+_ADDED = ("_until", "_doubt", "_marker", "_counts")
+SHARE_SNAPSHOT, SHARE_UPDATE = (records.kind for records in SHARES)
+
+
+def is_control() -> Column:
+    """Tell whether a row is a control record, be it of a type that is known or not."""
+    has_type = F.get_json_object("key_json", "$.type").isNotNull()
+    return F.col("kind").isin(*_CONTROL_KINDS) | ((F.col("kind") == UNKNOWN) & has_type)
+
+
+def next_marker() -> Column:
+    """Return the type of the next marker of a record's producer in its log; null: there is none.
+
+    Needs: rows of ``internal_records``.
+    """
+    return _of_next_marker(F.get_json_object("key_json", "$.type").cast("int"))
+
+
+def _of_next_marker(value: Column) -> Column:
+    marker = F.when(F.col("kind") == control.END_TXN_MARKER.name, value)
+    later = (
+        Window.partitionBy(*LOG_KEYS, "producer_id")
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    return F.last(marker, ignorenulls=True).over(later)
+
+
+def current_records(known: KnownReplicas, problems: DataFrame | None = None) -> Transform:
+    """Keep the last record of each key of the topics that coordinators keep their state in.
+
+    1. Of several replicas of a partition the one that answers for it counts (``choose_replica``).
+    2. A commit with a producer id counts if the producer's next marker is COMMIT. It does not count
+       if that marker is ABORT, or if there is no marker yet.
+    3. Keys are equal if they say the same, whatever their version; keys that are not decoded, if
+       their bytes are.
+    4. A tombstone is kept as such: its key has nothing any more. Records that cannot be read are
+       kept too: what their key has is not known.
+    5. An update of a share group's state goes with a later snapshot of it, be it a tombstone.
+    6. Where a log does not tell what is current, ``problem`` says so, and a commit whose marker was
+       not seen, or not in front of what is missing, is kept where its key has nothing else.
+
+    Needs: rows of ``internal_records``; ``problems``: rows of ``internal_problems``, None: there
+        are none.
+    Gives: the same columns.
+    Source: OffsetMetadataManager.replay, TransactionStateManager.loadTransactionMetadata,
+        ShareCoordinatorShard.replay.
+    """
+    is_commit = F.col("kind").isin(*COMMITS)
+    waits = is_commit & (F.col("producer_id") >= 0)
+    waits &= ~F.coalesce("is_tombstone", F.lit(False))
+    may_have_ended = F.coalesce(F.col("_marker") >= F.col("_until"), F.col("_marker").isNull())
+    is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
+    of_key = Window.partitionBy("cluster", "topic", "partition", "_kind", "_key")
+    of_state = Window.partitionBy("cluster", "topic", "partition", "_key")
+    snapshot = F.max(F.when(F.col("kind") == SHARE_SNAPSHOT, F.col("offset"))).over(of_state)
+    is_dead = F.coalesce(
+        (F.col("kind") == SHARE_UPDATE) & (F.col("offset") < snapshot), F.lit(False)
+    )
+
+    def transform(records: DataFrame) -> DataFrame:
+        return (
+            records.where(F.col("topic").isin(*KEYED_TOPICS))
+            .transform(of_answering_replica(known))
+            .transform(_with_doubt(problems))
+            .withColumn("_marker", _of_next_marker(F.col("offset")))
+            .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
+            .withColumn("_key", F.coalesce("key_json", F.hex("key")))
+            .withColumn("_kind", F.when(is_commit, COMMITS[-1]).otherwise(F.col("kind")))
+            .where(F.col("_counts") | (F.col("_doubt").isNotNull() & may_have_ended))
+            .where(F.col("_key").isNotNull() & F.col("offset").isNotNull())
+            .where(~F.coalesce(is_control(), F.lit(False)))
+            .withColumn("_is_dead", is_dead)
+            .withColumn(
+                "_turn", F.row_number().over(of_key.orderBy(F.desc("_counts"), F.desc("offset")))
+            )
+            .where("_turn = 1 AND NOT _is_dead")
+            .withColumn("problem", F.coalesce("problem", "_doubt"))
+            .drop(*_ADDED, "_kind", "_key", "_is_dead", "_turn")
+        )
+
+    return transform
+
+
+def _with_doubt(problems: DataFrame | None) -> Transform:
+    """Add ``_doubt``: why it is not known whether a record is current; null: it is."""
+    if problems is None:
+        nothing = {"_until": F.lit(None).cast("long"), "_doubt": F.lit(None).cast("string")}
+        return lambda records: records.withColumns(nothing)
+    why = F.concat(F.lit("not known whether it is current: "), "problem")
+    of_log = problems.select(*LOG_KEYS, F.col("until_offset").alias("_until"), why.alias("_why"))
+    is_in_front = F.col("_until").isNull() | (F.col("offset") < F.col("_until"))
+
+    def transform(records: DataFrame) -> DataFrame:
+        joined = records.join(F.broadcast(of_log), list(LOG_KEYS), how="left")
+        doubt = F.when(is_in_front, F.col("_why"))
+        return joined.withColumn("_doubt", doubt).select(*records.columns, "_until", "_doubt")
+
+    return transform

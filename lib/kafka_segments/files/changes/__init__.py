@@ -1,0 +1,1 @@
+"""Change files of other people so that each change can be had back."""
