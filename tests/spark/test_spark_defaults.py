@@ -94,3 +94,16 @@ def test_a_failure_of_spark_is_told_by_its_last_cause() -> None:
     told = describe_failure(RuntimeError("\n".join(lines)))
 
     assert told == "java.io.IOException: No space left on device (--verbose shows all)"
+
+
+def test_a_program_that_cannot_be_run_is_named() -> None:
+    error = RuntimeError(
+        "An error occurred while calling o1.collect.\n: java.io.IOException: Cannot run program"
+        ' "/x": error=13, Permission denied\n\tat java.lang.ProcessBuilder.start\nCaused by:'
+        " java.io.IOException: error=13, Permission denied\n\tat java.lang.ProcessImpl"
+    )
+
+    assert describe_failure(error) == (
+        'java.io.IOException: Cannot run program "/x": error=13, Permission denied (--verbose'
+        " shows all)"
+    )

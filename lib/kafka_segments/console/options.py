@@ -373,8 +373,20 @@ def describe_failure(error: BaseException) -> str:
             " (--verbose shows all)"
         )
     if causes:
-        return f"{causes[-1]} (--verbose shows all)"
+        return f"{_in_full(causes[-1], lines)} (--verbose shows all)"
     return f"{type(error).__name__}: {lines[0] if lines else ''} (--verbose shows all)"
+
+
+def _in_full(cause: str, lines: Sequence[str]) -> str:
+    """Return a cause as the first error of its class says it that ends with it.
+
+    Java's cause of a program that cannot be run, say, does not name the program.
+    """
+    kind, _, message = cause.partition(": ")
+    said = (line.removeprefix(_CAUSE).removeprefix(": ") for line in lines if message)
+    return next(
+        (line for line in said if line.startswith(f"{kind}: ") and line.endswith(message)), cause
+    )
 
 
 def _names_a_python_error(line: str) -> bool:
