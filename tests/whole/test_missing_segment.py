@@ -9,11 +9,14 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.delta import Warehouse
 from support.logs.strategies import v2_batch
 
 BASES = (0, 10, 20)
 LACKING = f"{10:020d}.log"
 OFFSETS = "__consumer_offsets"  # compacted, but here the cleaner has not been
+POINTS, WATERMARKS = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
+SLOW = ((True, False), (False, True))
 SHARES = "__share_group_state"  # never compacted
 
 
@@ -41,6 +44,57 @@ def _run(*arguments: object) -> tuple[int, str, list[dict[str, object]]]:
 def _build(log_dir: Path, warehouse: Path) -> tuple[int, list[str]]:
     status, told, _ = _run("build", "--source", log_dir, "--warehouse", warehouse)
     return status, [line for line in told.splitlines() if "are in no segment" in line]
+
+
+FOLDERS = ("lost-0", "marked-0", "moved-0", "deleted-0", "kept-0", "kept-1", "kept-2", "kept-3")
+
+
+def _noted(*folders: str) -> str:
+    lines = [f"{folder.replace('-', ' ')} 10" for folder in folders]
+    return "\n".join(["0", str(len(lines)), *lines, ""])
+
+
+@pytest.mark.parametrize(
+    ("has_few", "has_points"),
+    [(True, True), *(pytest.param(*slow, marks=pytest.mark.slow) for slow in SLOW)],
+)
+def test_a_log_whose_folder_goes_is_a_finding_while_its_log_directory_notes_it(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_few: bool,
+    has_points: bool,
+) -> None:
+    disk, other = tmp_path / "disk-1", tmp_path / "disk-2"
+    for root in (disk, other):
+        root.mkdir()
+        (root / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=3\n")
+    for folder in FOLDERS:
+        (disk / folder).mkdir()
+        (disk / folder / f"{0:020d}.log").write_bytes(v2_batch(9, [(1000, b"k", b"v")]))
+    (disk / POINTS).write_text(_noted(*FOLDERS) if has_points else "0\n0\n")
+    (disk / WATERMARKS).write_text(_noted(*FOLDERS))
+    words = ("build", "--source", disk, "--source", other, "--warehouse", tmp_path / "tables")
+    if not has_few:
+        monkeypatch.setattr(Warehouse, "columns_in_driver", lambda *_, **__: None)
+    _run(*words)
+
+    shutil.rmtree(disk / "lost-0")
+    (disk / "marked-0").rename(disk / f"marked-0.{'0' * 32}-delete")
+    (disk / "moved-0").rename(other / "moved-0")
+    shutil.rmtree(disk / "deleted-0")
+    if has_points:  # its broker did, and has not written the other checkpoint yet
+        (disk / POINTS).write_text(_noted(*(name for name in FOLDERS if name != "deleted-0")))
+    else:
+        (disk / WATERMARKS).write_text(_noted(*(name for name in FOLDERS if name != "deleted-0")))
+    status, err, _ = _run(*words)
+
+    notes = POINTS if has_points else WATERMARKS
+    assert status == 1
+    assert [line for line in err.splitlines() if " is gone, " in line] == [
+        f"{disk}/lost-0: its folder was there and is gone, though {notes} notes its records up to"
+        " 10; put it back from a backup or another replica"
+    ]
 
 
 @pytest.mark.slow

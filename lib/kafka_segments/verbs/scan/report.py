@@ -43,10 +43,10 @@ def _not_taken(done: BuildSummary) -> Iterator[str]:
 
 
 def _missing(done: BuildSummary) -> Iterator[str]:
-    """Yield lines about segments that are missing between two others."""
-    for missing in alike(done.missing, lambda one: without_numbers(one[1])):
-        path, found = missing[0]
-        names_all = "; `audit` names all" if len(missing) > 1 else ""
+    """Yield lines about segments and logs that are missing."""
+    for missing in alike(done.missing, lambda one: without_numbers(one.found)):
+        path, found, named_by = missing[0]
+        names_all = f"; {named_by}" if len(missing) > 1 else ""
         first = f"{path}: {found}; put it back from a backup or another replica{names_all}"
         yield counted(len(missing), first)
 

@@ -26,7 +26,7 @@ class BuildSummary:
     ``segments_looked_at`` are judged by a first look, ``segments_doubted`` were read as a whole
     because one was not enough. ``segments_forbidden`` may not be read by this user, for which
     ``forbidden_why`` has an example; they are not among the damaged. ``missing`` are segments that
-    lack between two others of a log that was not compacted. ``unread``: log directories and logs
+    logs lack, and logs whose folders are gone. ``unread``: log directories and logs
     of which a checkpoint or an id was not read. ``taken_back`` says which rows of the
     tables somebody else took back while it ran. ``findings`` counts what someone must look at: the
     other damaged segments, the forbidden ones, the other unrecognized files, the missing segments,
