@@ -12,6 +12,7 @@ from kafka_segments.engine.derived.file_sums import FILE_KEYS, sums_of_file
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORDS
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.table_columns import columns_of
 from kafka_segments.errors import UsageError
 
 _IN_EACH_ROW = ("is_active", "size_bytes", "mtime_ns")
@@ -82,7 +83,7 @@ def _by_rows(tables: Warehouse) -> DataFrame:
         records.groupBy(*FILE_KEYS)
         .agg(*(value.alias(name) for name, value in sums.items()))
         .withColumns(nothing | {"records_version": F.lit(0).cast("long")})
-        .select(*INTERNAL_FILES.schema.fieldNames())
+        .transform(columns_of(INTERNAL_FILES))
     )
 
 
@@ -95,7 +96,7 @@ def _counted(files: DataFrame, records: DataFrame) -> DataFrame:
     return (
         there.join(files, list(FILE_KEYS), how="full")
         .withColumns(told | {"rows": F.coalesce("_rows", F.lit(0))})
-        .select(*INTERNAL_FILES.schema.fieldNames())
+        .transform(columns_of(INTERNAL_FILES))
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -133,20 +133,14 @@ class Warehouse:
         To read them costs less than to work them out once more.
         """
         self.create(table)
-        kept = self._tables.append(table, rows)
+        kept = self._tables.keep(table, rows)
         return self.read(table).where(F.col("run_id") == run_id) if kept is None else kept
 
-    def append_values(
-        self, table: Table, rows: Sequence[Mapping[str, Any]], stamp: Mapping[str, Column]
-    ) -> None:
-        """Append rows, given as values by column, in one commit.
-
-        ``stamp`` has the columns that are the same in every row.
-        """
-        columns = StructType([field for field in table.schema if field.name not in stamp])
-        values = [tuple(row[name] for name in columns.fieldNames()) for row in rows]
-        frame = local_rows(self.spark, values, columns)
-        self.append(table, frame.withColumns(dict(stamp)))
+    def append_values(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows in one commit, given as values by column; timestamps are us since 1970."""
+        names = table.schema.fieldNames()
+        values = [tuple(row[name] for name in names) for row in rows]
+        self.append(table, local_rows(self.spark, values, table.schema))
 
     def fill(self, table: Table, rows: DataFrame, *, where: str, has_none: bool = False) -> None:
         """Replace the rows that meet the condition ``where``; all ``rows`` meet it too.

@@ -33,6 +33,7 @@ from kafka_segments.engine.tables.statements import (
     delta_table,
     merge_statement,
 )
+from kafka_segments.engine.tables.table_columns import columns_of
 from kafka_segments.engine.tables.upgrades import made_schema
 from kafka_segments.files.delta.append import append_files
 from kafka_segments.files.delta.commit import ENGINE, SIGNED
@@ -106,18 +107,19 @@ class SparkTables:
         """Return columns that the driver reads; None: Spark has to read them."""
         return None
 
-    def append(self, table: Table, rows: DataFrame) -> DataFrame | None:
-        """Append rows in one commit; return them as they are kept; None: read them to know.
+    def keep(self, table: Table, rows: DataFrame) -> DataFrame | None:
+        """Append rows in one commit; return them as they are kept; None: read them to know."""
+        self.append(table, rows)
+        return None
 
-        Those that the driver has are appended without Spark, as ``append_small`` does.
-        """
+    def append(self, table: Table, rows: DataFrame) -> None:
+        """Append rows in one commit; those that the driver has as ``append_small`` does."""
         found = rows_in_driver(rows) if self._is_on_this_machine() else None
         if found is None or not self._append_here(table, found, constraints_met(table, rows)):
             self._append_by_delta(table, rows)
-        return None
 
     def _append_by_delta(self, table: Table, rows: DataFrame) -> None:
-        chosen = rows.select(*table.schema.fieldNames())
+        chosen = rows.transform(columns_of(table))
         writer = chosen.write.format("delta").mode("append")
         self._retried(table, lambda: writer.save(self.uri(table)))
 
@@ -154,7 +156,7 @@ class SparkTables:
             few = read_small(self._spark, join_uri(self._root, table.name))
         if few is not None:
             return have_same_few(few.where(where), rows, table.schema, keys=table.keys)
-        kept = self.read(table, ()).where(where).select(*table.schema.fieldNames())
+        kept = self.read(table, ()).where(where).transform(columns_of(table))
         others = rows.select(*kept.columns)
         return kept.count() == others.count() and others.exceptAll(kept).isEmpty()
 
@@ -164,18 +166,19 @@ class SparkTables:
         False: nothing was done, as the rows or those of the table are not few, or Delta is to do
         it.
         """
-        if rows_in_driver(rows) is None or not self._is_on_this_machine():
+        found = rows_in_driver(rows) if self._is_on_this_machine() else None
+        if found is None:
             return rows, False
-        return rows, self._merged_in(table, rows, constraints_met(table, rows), where)
+        return rows, self._merged_in(table, found, constraints_met(table, rows), where)
 
-    def _merged_in(self, table: Table, rows: DataFrame, met: Mapping[str, str], where: str) -> bool:
+    def _merged_in(self, table: Table, rows: pa.Table, met: Mapping[str, str], where: str) -> bool:
         """Replace rows of a small table by few that the driver has; False: as ``replace_few``."""
         uri = join_uri(self._root, table.name)
-        kept, found = read_small(self._spark, uri), rows_in_driver(rows)
-        if kept is None or found is None:
+        kept = read_small(self._spark, uri)
+        if kept is None:
             return False
         replaced = as_arrow(kept.where(where))
-        is_done = replace_small(uri, replaced, found, keys=table.keys, constraints=met)
+        is_done = replace_small(uri, replaced, rows, keys=table.keys, constraints=met)
         if is_done:
             self._note(table)
         return is_done

@@ -19,7 +19,7 @@ def in_any(column: str, values: Sequence[str]) -> str:
 
 def delta_table(uri: str) -> str:
     """Return the name by which SQL reaches the Delta table at a URI."""
-    return f"delta.{_quoted(uri)}"
+    return f"delta.{quoted(uri)}"
 
 
 def create_statement(table: Table, uri: str) -> str:
@@ -31,7 +31,7 @@ def create_statement(table: Table, uri: str) -> str:
     properties = (
         f"{sql_text(key)} = {sql_text(value)}" for key, value in table.properties().items()
     )
-    clustered_by = ", ".join(map(_quoted, table.clustered_by))
+    clustered_by = ", ".join(map(quoted, table.clustered_by))
     return (
         f"CREATE TABLE IF NOT EXISTS {delta_table(uri)} ({', '.join(map(_column, table.schema))})"
         f" USING delta{f' CLUSTER BY ({clustered_by})' if clustered_by else ''}"
@@ -46,10 +46,10 @@ def merge_statement(
 
     ``only_in`` and ``deleted`` are those of ``Warehouse.merge``.
     """
-    columns = [_quoted(name) for name in table.schema.fieldNames()]
-    keys = " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in table.keys)
+    columns = [quoted(name) for name in table.schema.fieldNames()]
+    keys = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in table.keys)
     clauses = [
-        f"MERGE INTO {delta_table(uri)} AS t USING {_quoted(source)} AS s",
+        f"MERGE INTO {delta_table(uri)} AS t USING {quoted(source)} AS s",
         f"ON {keys}" if only_in is None else f"ON {only_in} AND {keys}",
         "" if deleted is None else f"WHEN MATCHED AND s.{deleted} THEN DELETE",
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in columns)}",
@@ -61,7 +61,7 @@ def merge_statement(
 
 
 def _column(field: StructField) -> str:
-    return f"{_quoted(field.name)} {_type(field.dataType)}{_constraint(field)}"
+    return f"{quoted(field.name)} {_type(field.dataType)}{_constraint(field)}"
 
 
 def _type(kind: DataType) -> str:
@@ -70,7 +70,7 @@ def _type(kind: DataType) -> str:
     if isinstance(kind, MapType):
         return f"MAP<{_type(kind.keyType)}, {_type(kind.valueType)}>"
     if isinstance(kind, StructType):
-        fields = (f"{_quoted(f.name)}: {_type(f.dataType)}{_constraint(f)}" for f in kind)
+        fields = (f"{quoted(f.name)}: {_type(f.dataType)}{_constraint(f)}" for f in kind)
         return f"STRUCT<{', '.join(fields)}>"
     return kind.simpleString().upper()
 
@@ -81,5 +81,6 @@ def _constraint(field: StructField) -> str:
     return not_null + ("" if comment is None else f" COMMENT {sql_text(comment)}")
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

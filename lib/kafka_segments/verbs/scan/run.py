@@ -242,11 +242,9 @@ class Build:
         )
 
     def _append_run(self, summary: BuildSummary) -> None:
-        finished_ms = self._options.now_ms + int(summary.seconds * 1000)
-        times = {
-            "started_at": self._now,
-            "finished_at": F.timestamp_millis(F.lit(finished_ms)),
-        }
+        started_ms = self._options.now_ms
+        finished_ms = started_ms + int(summary.seconds * 1000)
+        times_us = {"started_at": started_ms * 1000, "finished_at": finished_ms * 1000}
         described = {"warehouse": self._warehouse.root, **self._options.described()}
         values = run_values(summary, self._options.sources, described)
-        self._warehouse.append_values(RUNS, [values], times)
+        self._warehouse.append_values(RUNS, [values | times_us])

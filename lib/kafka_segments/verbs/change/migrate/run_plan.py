@@ -23,6 +23,7 @@ from kafka_segments.engine.sources.broker_identity import file_path, with_broker
 from kafka_segments.engine.sources.list import list_sources
 from kafka_segments.engine.tables.catalog import MIGRATION_PLANS
 from kafka_segments.engine.tables.delta import Warehouse
+from kafka_segments.engine.tables.table_columns import columns_of
 from kafka_segments.errors import SourceError, UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.stores import store_of
@@ -148,7 +149,7 @@ def _planned(
         .withColumn("plan_id", F.lit(plan_id))
         .withColumn("root", staged_root(options.stage_dir, plan_id))
         .withColumn("planned_at", F.timestamp_millis(F.lit(options.now_ms)))
-        .select(*MIGRATION_PLANS.schema.fieldNames())
+        .transform(columns_of(MIGRATION_PLANS))
     )
 
 

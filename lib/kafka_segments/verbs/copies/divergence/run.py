@@ -12,6 +12,7 @@ from kafka_segments.engine.frames.packing import TellLoad, tell_nobody
 from kafka_segments.engine.tables.catalog import DIVERGENCES, OFFSET_RANGES
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.run_columns import stamp_of
+from kafka_segments.engine.tables.table_columns import columns_of
 from kafka_segments.verbs.copies.divergence.absent_replicas import tell_absent_replicas
 from kafka_segments.verbs.copies.divergence.decide.copies import Match
 from kafka_segments.verbs.copies.divergence.decide.earlier_reads import kept_reads
@@ -82,7 +83,7 @@ def run_divergence(
     if options.match == Match.BOTH:
         rows = rows.unionByName(found.logs.transform(other_topics))
     compared = computed_once(rows.withColumns(stamp_of(options.run_id, options.now_ms)), caches)
-    rows = compared.select(*DIVERGENCES.schema.fieldNames())
+    rows = compared.transform(columns_of(DIVERGENCES))
     if keep_in is not None:
         _keep(keep_in, found.fresh, found.segments, options)
         keep_in.create(DIVERGENCES)

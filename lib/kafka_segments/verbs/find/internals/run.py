@@ -26,6 +26,7 @@ from kafka_segments.engine.tables.catalog import INTERNAL_FILES, INTERNAL_RECORD
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.statements import sql_text
+from kafka_segments.engine.tables.table_columns import columns_of
 from kafka_segments.files.storage.folder_lock import internals_lock
 from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.find.internals.decide.files import (
@@ -150,7 +151,7 @@ def _changes(tables: Warehouse, found: InternalFiles, origin: Origin, caches: Ex
         VanishedError: below a source more logs are gone than the origin allows.
     """
     # Not the table as it is read: what is persisted of that, later reads of it would get.
-    known = computed_once(known_files(tables).select(*INTERNAL_FILES.schema.fieldNames()), caches)
+    known = computed_once(known_files(tables).transform(columns_of(INTERNAL_FILES)), caches)
     seen = known.where(_is_below(origin))
     if found.unseen:
         seen = seen.where(~lies_below(_folder(), found.unseen))

@@ -2,7 +2,6 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
 
 from kafka_segments.engine.sources.broker_identity import file_path
 from kafka_segments.engine.tables.catalog import (
@@ -14,21 +13,10 @@ from kafka_segments.engine.tables.catalog import (
     Table,
 )
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
+from kafka_segments.engine.tables.table_columns import as_published
 from kafka_segments.files.folders import kinds
 from kafka_segments.verbs.scan.decide.entries import IS_GONE
 from kafka_segments.verbs.scan.decide.plan import READ_AGAIN, last_modified_ms, not_below
-
-
-def _columns_of(table: Table, rows: DataFrame) -> DataFrame:
-    """Select the columns of a table by name, cast to their published types."""
-    return rows.select(
-        *(
-            F.col(field.name)
-            if isinstance(field.dataType, (ArrayType, StructType))
-            else F.col(field.name).cast(field.dataType)
-            for field in table.schema
-        )
-    )
 
 
 def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
@@ -58,7 +46,7 @@ def to_segments(*, index_format: str, run_id: str, now: Column) -> Transform:
     }
 
     def transform(scanned: DataFrame) -> DataFrame:
-        return _columns_of(SEGMENTS, scanned.withColumns(columns))
+        return scanned.withColumns(columns).transform(as_published(SEGMENTS))
 
     return transform
 
@@ -76,7 +64,7 @@ def to_offset_ranges(*, checked: str, run_id: str, now: Column) -> Transform:
         "read_at": now,
         "run_id": F.lit(run_id),
     }
-    return lambda scanned: _columns_of(OFFSET_RANGES, scanned.withColumns(columns))
+    return lambda scanned: scanned.withColumns(columns).transform(as_published(OFFSET_RANGES))
 
 
 def to_logs(listed: DataFrame, *, run_id: str) -> Transform:
@@ -95,7 +83,7 @@ def to_logs(listed: DataFrame, *, run_id: str) -> Transform:
 
     def transform(logs: DataFrame) -> DataFrame:
         found = logs.join(checkpointed, ["log_dir", "topic", "partition"], how="left")
-        return _columns_of(LOGS, found.withColumns(columns))
+        return found.withColumns(columns).transform(as_published(LOGS))
 
     return transform
 
@@ -114,7 +102,7 @@ def to_log_dirs(*, run_id: str) -> Transform:
 
     def transform(log_dirs: DataFrame) -> DataFrame:
         found = log_dirs.select("cluster", "broker_id", "log_dir", "reason", "meta.*")
-        return _columns_of(LOG_DIRS, found.withColumns(columns))
+        return found.withColumns(columns).transform(as_published(LOG_DIRS))
 
     return transform
 
@@ -129,7 +117,7 @@ def to_unrecognized(*, run_id: str) -> Transform:
     def transform(found: DataFrame) -> DataFrame:
         named = found.withColumns({"path": file_path(), "run_id": F.lit(run_id)})
         keys = list(UNRECOGNIZED_FILES.keys)
-        return _columns_of(UNRECOGNIZED_FILES, named).dropDuplicates(keys)
+        return named.transform(as_published(UNRECOGNIZED_FILES)).dropDuplicates(keys)
 
     return transform
 

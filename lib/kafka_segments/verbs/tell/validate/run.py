@@ -129,11 +129,11 @@ def run_validate(
             failing = computed_once(failing_segments(measured, suites), caches)
         quarantined = 0 if failing is None else failing.count()
         if not dry_run:
-            stamp = stamp_of(run_id, options.now_ms)
-            _set_aside(warehouse, failing, stamp)
+            _set_aside(warehouse, failing, stamp_of(run_id, options.now_ms))
             warehouse.create(tables.VALIDATION_RESULTS)
-            values = list(map(_result_values, results))
-            warehouse.append_values(tables.VALIDATION_RESULTS, values, stamp)
+            of_run = {"run_id": run_id, "decided_at": options.now_ms * 1000}
+            values = [_result_values(result) | of_run for result in results]
+            warehouse.append_values(tables.VALIDATION_RESULTS, values)
     return Validation(run_id, tuple(results), quarantined, folder)
 
 

@@ -21,6 +21,7 @@ from kafka_segments.engine.tables import catalog
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.missing import require_values
 from kafka_segments.engine.tables.statements import sql_text
+from kafka_segments.engine.tables.table_columns import columns_of
 from kafka_segments.errors import UsageError
 from kafka_segments.files.folders import kinds
 from kafka_segments.files.storage.durable_files import durable_file, remove_older_temporaries
@@ -132,7 +133,7 @@ def run_tier(
         .transform(decide)
         .withColumn("checked_ms", F.lit(options.now_ms).cast("long"))
     )
-    rows = computed_once(checked.select(*catalog.REMOTE_SEGMENTS.schema.fieldNames()), caches)
+    rows = computed_once(checked.transform(columns_of(catalog.REMOTE_SEGMENTS)), caches)
     if not options.is_dry:
         warehouse.create(catalog.REMOTE_SEGMENTS)
         of_run = f"cluster = {sql_text(cluster)}"
