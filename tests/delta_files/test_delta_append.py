@@ -82,7 +82,12 @@ def test_no_rows_make_no_commit(table: str) -> None:
     assert len(_commits(table)) == 1
 
 
-def test_each_tenth_commit_is_left_to_delta_which_writes_a_checkpoint_then(table: str) -> None:
+def test_each_fiftieth_commit_is_left_to_delta_which_writes_a_checkpoint_then(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert delta_append._CHECKPOINT_EVERY == 50
+    monkeypatch.setattr(delta_append, "_CHECKPOINT_EVERY", 10)
+
     assert [append_rows(table, ROWS) for _ in range(10)] == [True] * 9 + [False]
     assert len(_commits(table)) == 10
     assert len(list(Path(table).glob("*.parquet"))) == 10

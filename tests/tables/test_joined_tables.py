@@ -28,7 +28,7 @@ def _rows(*numbers: int) -> pa.Table:
 
 @pytest.fixture(params=[{}, FEED], ids=["without a feed", "with one"])
 def grown(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A table with 21 versions, by appends and merges; Delta wrote each tenth."""
+    """A table with 21 versions, by appends and merges; others wrote each tenth."""
     uri = str(tmp_path / "table")
     schema = json.dumps(
         {"type": "struct", "fields": [_field("id", "long"), _field("text", "string")]}

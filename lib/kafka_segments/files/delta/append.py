@@ -26,7 +26,9 @@ from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.hadoop_checksums import checksums_beside, write_checksums
 
 _MOST_TRIES = 20
-_CHECKPOINT_EVERY = 10  # Delta writes one after its own commits with such a version
+# A multiple of ten: Delta writes one after its own commits with such a version. For the first one a
+# session waits as long as for all else that a verb does; one commit more is read in a millisecond.
+_CHECKPOINT_EVERY = 50
 _LAST_WITHOUT_FEATURES = 3
 _OF_A_COLUMN = '"delta.'  # invariants, generated values, identities: in a column's metadata
 MEETS_CONSTRAINTS = b"kafkaSegments.meetsConstraints"
