@@ -18,6 +18,9 @@ def main() -> None:
     As process 1 of a container no signal ends a program that does not handle it.
     """
     signal.signal(signal.SIGTERM, _terminate)
+    if sys.stdout is None:  # Python's name for one that is closed
+        say("kafka-segments: stdout is closed: give it a file, or /dev/null")
+        sys.exit(2)
     try:
         from kafka_segments.cli import cli  # noqa: PLC0415  Ctrl-C may come while it is imported
 

@@ -101,3 +101,22 @@ def test_a_dry_run_changes_nothing(invoke: Invoke, synthetic: Path, tmp_path: Pa
     assert (done.exit_code, done.stdout) == (0, "")
     assert "would read 1 of 1 segments" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("redirected", "status", "told"),
+    [
+        (">/dev/full", 3, "stdout takes no more, what it has is not all: [Errno 28]"),
+        (">&-", 2, "stdout is closed: give it a file, or /dev/null"),
+    ],
+)
+def test_what_is_printed_to_a_stdout_that_takes_nothing_is_told(
+    redirected: str, status: int, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    command = f"{sys.executable} -m kafka_segments disk {tmp_path} {redirected}"
+
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr.count("\n")) == (status, 1)
+    assert told in done.stderr

@@ -53,6 +53,18 @@ OF_USER = {
     "[Errno 2] No such file or directory: '/opt/s/./bin/spark-submit'": ("no whole", "SPARK_HOME"),
     "Error: Could not find or load main class org.apache.spark.deploy.SparkSubmit": ("whole", ""),
     "Error: Missing application resource.": ("arguments", "it ends in pyspark-shell"),
+    "SparkException: When running with master 'yarn' either HADOOP_CONF_DIR or YARN_CONF_DIR": (
+        "for a cluster, yarn,",
+        "take --master out of PYSPARK_SUBMIT_ARGS",
+    ),
+    'Unexpected end\n at [row,col,system-id]: [2,0,"file:/etc/hc/core-site.xml"]': (
+        "/etc/hc/core-site.xml is no whole XML",
+        "HADOOP_CONF_DIR",
+    ),
+    "java.lang.IllegalArgumentException: KrbException: Cannot locate default realm": (
+        "Kerberos, which is not set up here: KrbException: Cannot locate default realm",
+        "kinit",
+    ),
     "JAVA_HOME is not set": ("no Java was found", "install"),
     "spark-class: line 71: /opt/j/bin/java: cannot execute binary file: Exec format error": (
         "cannot be run, /opt/j/bin/java: cannot execute binary file",

@@ -92,3 +92,15 @@ def test_where_no_folder_takes_temporary_files_it_is_said_before_spark_starts(
 
     with pytest.raises(UsageError, match=r"no folder takes temporary files.*set TMPDIR"):
         surroundings.require_temporary_folder()
+
+
+def test_a_folder_that_is_gone_is_named_before_spark_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    surroundings.require_current_folder()
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(UsageError, match="was started is gone: change to another"):
+        surroundings.require_current_folder()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from enum import IntEnum
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -307,7 +308,16 @@ def _told(error: BaseException, *, verbose: bool) -> int:
         return _failed(str(error), ExitStatus.USAGE if is_usage else ExitStatus.FAILED)
     if verbose:
         _LOG.exception("failed")
+    if _is_of_stdout(error):
+        return _failed(f"stdout takes no more, what it has is not all: {error}", ExitStatus.FAILED)
     return _failed(describe_failure(error), ExitStatus.FAILED)
+
+
+def _is_of_stdout(error: BaseException) -> bool:
+    """Tell whether an error came while something was printed; it names no file then."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    room = frame.f_globals["__name__"].removeprefix("kafka_segments.").partition(".")[0]
+    return isinstance(error, OSError) and error.filename is None and room in {"console", "rich"}
 
 
 def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:

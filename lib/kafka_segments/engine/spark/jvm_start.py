@@ -110,6 +110,21 @@ _RULES = (
         "unset SPARK_HOME, or install pyspark anew",
     ),
     _Rule(
+        r"When running with master '([^']*)' either HADOOP_CONF_DIR",
+        "it was told to work for a cluster, {0}, whose configuration is not named",
+        f"take --master out of {_ELSEWHERE}, or let spark-submit run this verb there",
+    ),
+    _Rule(
+        r"\"file:([^\"]*-site\.xml)\"\]",
+        "{0} is no whole XML, and HADOOP_CONF_DIR names its folder",
+        "mend that file, or unset HADOOP_CONF_DIR if nothing lies in HDFS",
+    ),
+    _Rule(
+        r"(KrbException: [^\n]*)",
+        "Hadoop's configuration asks for Kerberos, which is not set up here: {0}",
+        "run kinit and look at /etc/krb5.conf, or unset HADOOP_CONF_DIR if nothing lies in HDFS",
+    ),
+    _Rule(
         r"Missing application resource|Error: Unrecognized option: (?:\S+)|Usage: spark-submit"
         r"|requires a value\b|Missing argument for option",
         "spark-submit does not take the arguments that it was given",

@@ -30,6 +30,7 @@ from kafka_segments.engine.spark.site_settings import MEANING, WITHOUT_STRANGERS
 from kafka_segments.engine.spark.surroundings import (
     LOOPBACK,
     allow_open_files,
+    require_current_folder,
     require_temporary_folder,
     without_strangers,
 )
@@ -202,6 +203,7 @@ def spark_session(
         return
     require_java()
     require_temporary_folder()
+    require_current_folder()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     allow_open_files()
     with closing(JvmLines()) as jvm_lines:

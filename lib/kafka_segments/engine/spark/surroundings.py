@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from kafka_segments.engine.spark.home import foreign_home
 from kafka_segments.errors import UsageError
@@ -35,6 +36,20 @@ def require_temporary_folder() -> None:
         raise UsageError(
             "no folder takes temporary files, neither TMPDIR nor /tmp, /var/tmp or this one: they"
             " are full, or not writable for this user; make room, or set TMPDIR to one of yours"
+        ) from None
+
+
+def require_current_folder() -> None:
+    """Refuse to go on where the folder is gone that this process was started in: Spark needs one.
+
+    Raises:
+        UsageError: it is gone.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the folder in which this was started is gone: change to another one, such as `cd /`"
         ) from None
 
 
