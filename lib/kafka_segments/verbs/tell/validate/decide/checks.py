@@ -32,12 +32,16 @@ class Check(NamedTuple):
     least: int | None = None
     most: int | None = 0
 
+    @property
+    def failure(self) -> str:
+        """The SQL that tells whether a row fails the check; never null."""
+        bounds = (("<", self.least), (">", self.most))
+        beyond = [f"{self.column} {sign} {bound}" for sign, bound in bounds if bound is not None]
+        return f"coalesce({' OR '.join(beyond) or 'false'}, false)"
+
     def fails(self) -> Column:
         """Tell whether a row fails the check; never null."""
-        value = F.col(self.column)
-        below = F.lit(False) if self.least is None else value < self.least
-        above = F.lit(False) if self.most is None else value > self.most
-        return F.coalesce(below | above, F.lit(False))
+        return F.expr(self.failure)
 
 
 class Suite(NamedTuple):

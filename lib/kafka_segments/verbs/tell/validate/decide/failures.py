@@ -37,16 +37,11 @@ def count_failures(suite: Suite) -> Transform:
 
 
 def _failures(check: Check, keys: tuple[str, ...]) -> Column:
-    row, is_failing = F.struct(*keys, check.column), check.fails()
-    examples = F.min_by(row, F.when(is_failing, row), MOST_EXAMPLES)
-    return F.struct(
-        F.count(check.column).alias("measured_rows"),
-        F.count_if(is_failing).alias("failed_rows"),
-        F.coalesce(F.transform(examples, _as_json), F.array().cast("array<string>")).alias(
-            "examples"
-        ),
+    """Return the struct of a check: as SQL it takes PySpark one call to the JVM, not sixty."""
+    row = f"struct({', '.join((*keys, check.column))})"
+    examples = f"min_by({row}, CASE WHEN {check.failure} THEN {row} END, {MOST_EXAMPLES})"
+    as_json = "row -> to_json(row, map('ignoreNullFields', 'false'))"
+    return F.expr(
+        f"struct(count({check.column}) AS measured_rows, count_if({check.failure}) AS failed_rows,"
+        f" coalesce(transform({examples}, {as_json}), CAST(array() AS array<string>)) AS examples)"
     )
-
-
-def _as_json(row: Column) -> Column:
-    return F.to_json(row, {"ignoreNullFields": "false"})
