@@ -486,6 +486,8 @@ def test_a_log_directory_says_who_it_belongs_to_and_how_it_was_shut_down(tree):
         "was_clean_shutdown": True,
         "has_lock_file": True,
         "has_cleaner_offsets": False,
+        "has_high_watermarks": False,
+        "has_log_starts": False,
     }
 
 
@@ -498,6 +500,8 @@ def test_a_log_directory_without_meta_properties_is_one_too(tree):
         "was_clean_shutdown": False,
         "has_lock_file": False,
         "has_cleaner_offsets": False,
+        "has_high_watermarks": False,
+        "has_log_starts": False,
     }
     assert log_dir.offsets == []
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.engine.tables.delta import Warehouse
 from support.logs.strategies import v2_batch
 
 NOW = ("--now-ms", "1800000000000")
@@ -65,6 +66,31 @@ def test_where_logs_begin_or_end_is_not_known(
     assert why in (tmp_path / "page.html").read_text()
     status, told = _run("roll", *tables)
     assert (status, why in told) == (int(concerns_roll), concerns_roll), told
+
+
+@pytest.mark.parametrize("has_few", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_checkpoint_that_was_there_before_and_is_gone_is_told_until_it_is_back(
+    spark: SparkSession,
+    log_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_few: bool,
+) -> None:
+    if not has_few:
+        monkeypatch.setattr(Warehouse, "columns_in_driver", lambda *_, **__: None)
+    build = ("build", "--source", log_dir, "--warehouse", tmp_path / "tables")
+    notes = log_dir / "replication-offset-checkpoint"
+    text = notes.read_text()
+    sound = [_run(*build)]
+
+    notes.unlink()
+    told = [_run(*build), _run(*build), _run("roll", "--warehouse", tmp_path / "tables")]
+    notes.write_text(text)
+    sound.append(_run(*build))
+
+    why = f"{notes.name}: it was there when its directory was built before, and is gone"
+    assert [(status, why in err) for status, err in told] == [(1, True)] * 3, told
+    assert [(status, why in err) for status, err in sound] == [(0, False)] * 2, sound
 
 
 @pytest.mark.slow

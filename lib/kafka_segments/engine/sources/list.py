@@ -33,7 +33,8 @@ _EPOCH = StructType(row_fields("epoch int, start_offset long"))
 _META = StructType(
     row_fields(
         "version int, cluster_id string, node_id int, directory_id string,"
-        " was_clean_shutdown boolean, has_lock_file boolean, has_cleaner_offsets boolean"
+        " was_clean_shutdown boolean, has_lock_file boolean, has_cleaner_offsets boolean,"
+        " has_high_watermarks boolean, has_log_starts boolean"
     )
 )
 _OFFSETS = StructType(

@@ -76,6 +76,8 @@ def list_log_dir(
     meta: dict[str, Any] = {
         "was_clean_shutdown": checkpoints.CLEAN_SHUTDOWN in files,
         "has_lock_file": checkpoints.LOCK in files,
+        "has_high_watermarks": checkpoints.HIGH_WATERMARK in files,
+        "has_log_starts": checkpoints.LOG_START_OFFSET in files,
         **(properties._asdict() if properties else {}),
     }
     offsets: dict[tuple[str, int], dict[str, Any]] = {}

@@ -45,6 +45,7 @@ from kafka_segments.verbs.scan.decide.unchanged import (
     without_unchanged,
 )
 from kafka_segments.verbs.scan.decide.unchanged import lies_below as lies_below_in_driver
+from kafka_segments.verbs.scan.lost_notes import with_lost_notes
 from kafka_segments.verbs.scan.options import BuildOptions
 
 _OF_SEGMENTS = (
@@ -231,7 +232,8 @@ class _Planner(NamedTuple):
         identify = with_broker(
             listed, cluster=self.options.cluster, broker_id=self.options.broker_id
         )
-        return collected_if_few(listed.transform(identify))
+        identified = collected_if_few(listed.transform(identify))
+        return collected_if_few(with_lost_notes(self.warehouse, identified))
 
     def _segments_of(self, listed: DataFrame) -> DataFrame:
         """Return the segments of a listing, with their topics' index settings if these vary."""
