@@ -10,7 +10,7 @@ from support.spark.rows_of import frame, rows_of
 
 
 def _codes(found: DataFrame) -> dict[str, tuple[bool, int, str]]:
-    rows = found.collect()
+    rows = found.transform(obstacles.explained).collect()
     codes = {row["code"]: (row["is_blocking"], row["count"], row["example"]) for row in rows}
     assert len(codes) == len(rows)
     assert all(row["obstacle"] and row["action"] for row in rows)
@@ -41,7 +41,7 @@ def test_settings_are_told_by_their_key_and_release(spark: SparkSession) -> None
         "cluster string, broker_id int, topic string, key string, value string",
     )
 
-    rows = obstacles.obstacles_of_settings(settings).collect()
+    rows = obstacles.obstacles_of_settings(settings).transform(obstacles.explained).collect()
 
     found = {row["example"]: (row["code"], row["is_blocking"]) for row in rows}
     assert found == {f"{key}={value}": case for (key, value), case in cases.items()}

@@ -80,7 +80,7 @@ def run_inventory(warehouse: Warehouse, options: InventoryOptions, *, dry_run: b
         obstacles.obstacles_of_settings(_settings(warehouse.spark, options.gone_settings)),
     ):
         found = found.unionByName(more)
-    found = computed_once(found.withColumns(stamp))
+    found = computed_once(found.transform(obstacles.explained).withColumns(stamp))
     if not dry_run:
         with ThreadPoolExecutor(2) as pool:
             kept = (MIGRATION_INVENTORY, MIGRATION_OBSTACLES)

@@ -153,7 +153,7 @@ def obstacles_of_segments(segments: DataFrame) -> DataFrame:
             F.min("base_offset").alias("_first"),
         )
         .withColumn("example", F.format_string("%s-%d/%020d.log", "topic", "partition", "_first"))
-        .transform(_explained)
+        .drop("_first")
     )
 
 
@@ -221,7 +221,6 @@ def obstacles_of_files(files: DataFrame) -> DataFrame:
         )
         .withColumns({name: F.lit(None).cast("string") for name in ("log_dir", "topic")})
         .withColumn("partition", F.lit(None).cast("int"))
-        .transform(_explained)
     )
 
 
@@ -250,7 +249,7 @@ def obstacles_of_settings(settings: DataFrame) -> DataFrame:
         F.lit(1).cast("long").alias("count"),
         F.lit(None).cast("long").alias("bytes"),
         F.concat_ws("=", "key", "value").alias("example"),
-    ).transform(_explained)
+    )
 
 
 def _found(holds: dict[str, Column], example: Column) -> Transform:
@@ -265,13 +264,16 @@ def _found(holds: dict[str, Column], example: Column) -> Transform:
             F.lit(1).cast("long").alias("count"),
             F.lit(None).cast("long").alias("bytes"),
             example.alias("example"),
-        ).transform(_explained)
+        )
 
     return transform
 
 
-def _explained(rows: DataFrame) -> DataFrame:
-    """Add what the codes mean."""
+def explained(rows: DataFrame) -> DataFrame:
+    """Add what the codes of obstacles mean: those of all kinds together, as it takes much planning.
+
+    Gives: the columns of ``migration_obstacles`` without the run's.
+    """
     is_blocking, words, action = (F.lit(None), F.lit(None), F.lit(None))
     for code, obstacle in OBSTACLES.items():
         is_it = F.col("code") == code
