@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.start_epochs import LogAtStart
+from kafka_segments.kafka.broker_rules.start.epochs import LogAtStart
 from kafka_segments.verbs.judge.audit.decide.log_files import (
     LogFile,
     is_judged_whole,

@@ -8,20 +8,20 @@ import pytest
 
 from kafka_segments.errors import CorruptTextError
 from kafka_segments.kafka.broker_rules.gaps import Cleaned, Gap, is_gap_told
-from kafka_segments.kafka.broker_rules.metadata_facts import CheckpointId, begins_anew
-from kafka_segments.kafka.broker_rules.start_effects import Effect, effect_at
-from kafka_segments.kafka.broker_rules.start_facts import (
+from kafka_segments.kafka.broker_rules.start.effects import Effect, effect_at
+from kafka_segments.kafka.broker_rules.start.facts import (
     Bad,
     Parsed,
     SegmentEnd,
     StartDir,
     StartLog,
 )
-from kafka_segments.kafka.broker_rules.start_files import check_meta, check_quorum_state
-from kafka_segments.kafka.broker_rules.start_logs import LogDecision
-from kafka_segments.kafka.broker_rules.start_node import decide_node
-from kafka_segments.kafka.broker_rules.start_rules import RULES
-from kafka_segments.kafka.broker_rules.start_state import NodeFacts
+from kafka_segments.kafka.broker_rules.start.files import check_meta, check_quorum_state
+from kafka_segments.kafka.broker_rules.start.logs import LogDecision
+from kafka_segments.kafka.broker_rules.start.metadata_facts import CheckpointId, begins_anew
+from kafka_segments.kafka.broker_rules.start.node import decide_node
+from kafka_segments.kafka.broker_rules.start.rules import RULES
+from kafka_segments.kafka.broker_rules.start.state import NodeFacts
 from kafka_segments.kafka.text.checkpoints import EpochStart
 from kafka_segments.kafka.text.names import FolderState
 from support.house.start_page import table

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.startup import StartupPlan, lost_by_a_cut, plan_startup
+from kafka_segments.kafka.broker_rules.start.startup import StartupPlan, lost_by_a_cut, plan_startup
 from support.kafka.kafka_referee import Referee
 from support.logs.strategies import v2_batch
 

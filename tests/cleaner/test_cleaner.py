@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from kafka_segments.cli import cli
 from kafka_segments.console.output import utc
-from kafka_segments.kafka.broker_rules.log_cleaner import (
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     CleanedLog,
     CleanedSegment,
     CleanerConfig,

@@ -8,9 +8,9 @@ import pytest
 
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import place
-from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass, PassCounts
-from kafka_segments.kafka.broker_rules.cleaner_sample import estimate, sample_of
-from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, cleanable
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import CleanerConfig, cleanable
+from kafka_segments.kafka.broker_rules.cleaner.outcome import LogPass, PassCounts
+from kafka_segments.kafka.broker_rules.cleaner.sample import estimate, sample_of
 from kafka_segments.verbs.find.cleaner.configs import NodeConfig
 from kafka_segments.verbs.find.cleaner.log_facts import read_log
 from kafka_segments.verbs.find.cleaner.pass_reading import read_pass

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.files.folders.source_folder import entries_of
-from kafka_segments.kafka.broker_rules.log_cleaner import (
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     Cleanable,
     CleanerConfig,
     cleanable,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
+from kafka_segments.kafka.broker_rules.start.metadata_facts import MetadataFacts
 from kafka_segments.kafka.text.names import FolderState, PartitionFolder
 from kafka_segments.verbs.find.disk.decide.growth import Growth, Written, full_in_ms, growth_of
 from kafka_segments.verbs.find.disk.decide.kinds import (

@@ -44,6 +44,7 @@ GROUPS = {
     "index": (
         "kafka/index/*/*.py",
         "kafka/broker_rules/*.py",
+        "kafka/broker_rules/*/*.py",
         "verbs/judge/audit/decide/*.py",
         "verbs/change/compact/decide/*.py",
         "verbs/find/search/first_record.py",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.node import NodeStart
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 from support.logs.metadata_logs import (
     config,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
+from kafka_segments.kafka.broker_rules.start.node import NodeStart
 from kafka_segments.verbs.change.recovery.forecast.run import ForecastOptions, run_forecast
 
 ENDS, WITHOUT_B, STARTS = "ends", "without b", "starts"

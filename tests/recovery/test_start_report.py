@@ -2,9 +2,9 @@
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.node import NodeStart
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.verbs.change.recovery.forecast.report_starts import (
     print_starts,
     print_starts_as_lines,

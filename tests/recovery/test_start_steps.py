@@ -9,8 +9,8 @@ import pytest
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
-from kafka_segments.kafka.broker_rules.start_rules import RULES
+from kafka_segments.kafka.broker_rules.start.node import NodeStart
+from kafka_segments.kafka.broker_rules.start.rules import RULES
 from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.log.snapshots import encode_snapshot
 from kafka_segments.kafka.text.names import file_name

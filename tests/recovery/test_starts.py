@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
+from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
 from kafka_segments.kafka.text.names import FolderState, file_name
 from kafka_segments.verbs.change.recovery.decide.cuts import DamagedSegment, decide_findings

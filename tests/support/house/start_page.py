@@ -1,6 +1,6 @@
 """The table of docs/start.md; `PYTHONPATH=tests python -m support.house.start_page` prints it."""
 
-from kafka_segments.kafka.broker_rules.start_rules import RULES
+from kafka_segments.kafka.broker_rules.start.rules import RULES
 
 
 def table() -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.startup import plan_startup
+from kafka_segments.kafka.broker_rules.start.startup import plan_startup
 from kafka_segments.kafka.text.names import LOG_SUFFIX, SWAP_SUFFIX, parse_segment_name
 
 _LOG_SWAP = LOG_SUFFIX + SWAP_SUFFIX

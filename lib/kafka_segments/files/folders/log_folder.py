@@ -25,7 +25,7 @@ from kafka_segments.files.storage.files import Place, place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file, foreign_reason
-from kafka_segments.kafka.broker_rules.startup import unread_swaps
+from kafka_segments.kafka.broker_rules.start.startup import unread_swaps
 from kafka_segments.kafka.text import checkpoints
 from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kafka_segments.errors import FileChangedError, UnreadableBatchError
 from kafka_segments.files.storage.files import Place, open_segment
-from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
+from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd
 from kafka_segments.kafka.index.segment.batch_reading import BatchSearch, headers, wrapped
 from kafka_segments.kafka.index.segment.index_ends import RangedFile, count_filled
 from kafka_segments.kafka.index.segment.recovered_segment import OFFSET_ENTRY_BYTES

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from kafka_segments.errors import FileChangedError, UnreadableObjectError
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place
-from kafka_segments.kafka.broker_rules.replays import snapshots_of
-from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
+from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd
+from kafka_segments.kafka.broker_rules.start.replays import snapshots_of
 from kafka_segments.kafka.text.names import SWAP_SUFFIX, parse_segment_name
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.kafka.broker_rules.start_node import sum_or_none
+from kafka_segments.kafka.broker_rules.start.node import sum_or_none
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.batches import Bytes
 from kafka_segments.kafka.wire.crc import crc32c

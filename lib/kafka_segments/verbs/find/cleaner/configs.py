@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptTextError, UsageError
-from kafka_segments.kafka.broker_rules.log_cleaner import CleanerConfig, keys_of_a_pass
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import CleanerConfig, keys_of_a_pass
 from kafka_segments.kafka.text.checkpoints import java_properties
 from kafka_segments.verbs.find.cleaner.decide import Policy
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
-from kafka_segments.kafka.broker_rules.log_cleaner import (
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     Bound,
     Checkpoint,
     Cleanable,
@@ -17,6 +16,7 @@ from kafka_segments.kafka.broker_rules.log_cleaner import (
     cleanable,
     next_cleaned,
 )
+from kafka_segments.kafka.broker_rules.cleaner.outcome import LogPass
 
 LogKey = tuple[str, str]
 """A log directory and the name of a folder in it."""

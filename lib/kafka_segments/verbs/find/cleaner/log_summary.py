@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kafka_segments.console.output import size_text, utc
-from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass, PassCounts
-from kafka_segments.kafka.broker_rules.log_cleaner import Checkpoint, Cleanable, CleanedLog
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import Checkpoint, Cleanable, CleanedLog
+from kafka_segments.kafka.broker_rules.cleaner.outcome import LogPass, PassCounts
 from kafka_segments.verbs.find.cleaner.decide import LogKey, LogStand, Policy
 
 _MAX_INT64 = 2**63 - 1

@@ -11,12 +11,13 @@ from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReade
 from kafka_segments.files.segments.decoding import MOST_BATCH_BYTES, record_filler
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.cleaner_outcome import (
-    CleanerThrowsError,
-    LogPass,
-    PassCounts,
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
+    Cleanable,
+    CleanedLog,
+    CleanerConfig,
+    segments_between,
 )
-from kafka_segments.kafka.broker_rules.cleaner_pass import (
+from kafka_segments.kafka.broker_rules.cleaner.one_pass import (
     CleanedBatches,
     Flags,
     LastRecord,
@@ -24,13 +25,12 @@ from kafka_segments.kafka.broker_rules.cleaner_pass import (
     fates_of,
     is_control,
 )
-from kafka_segments.kafka.broker_rules.cleaner_sample import estimate, sample_of
-from kafka_segments.kafka.broker_rules.log_cleaner import (
-    Cleanable,
-    CleanedLog,
-    CleanerConfig,
-    segments_between,
+from kafka_segments.kafka.broker_rules.cleaner.outcome import (
+    CleanerThrowsError,
+    LogPass,
+    PassCounts,
 )
+from kafka_segments.kafka.broker_rules.cleaner.sample import estimate, sample_of
 from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling

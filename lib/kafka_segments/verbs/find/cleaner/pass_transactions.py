@@ -6,8 +6,8 @@ import numpy as np
 
 from kafka_segments.files.segments.chunks import Chunk
 from kafka_segments.files.storage.files import Place, read_whole
-from kafka_segments.kafka.broker_rules.cleaner_pass import Flags
-from kafka_segments.kafka.broker_rules.cleaner_transactions import CleanedTransactions
+from kafka_segments.kafka.broker_rules.cleaner.one_pass import Flags
+from kafka_segments.kafka.broker_rules.cleaner.transactions import CleanedTransactions
 from kafka_segments.kafka.index.segment.markers import IS_MARKER, decode_marker
 from kafka_segments.kafka.index.segment.producer_batches import EMPTY_CONTROL
 from kafka_segments.kafka.index.segment.transaction_index import (

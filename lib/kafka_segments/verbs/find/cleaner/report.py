@@ -8,7 +8,7 @@ from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, console, print_text, size_text
 from kafka_segments.console.prometheus import PROMETHEUS, give_figures
 from kafka_segments.console.table_form import made_table, print_table
-from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
+from kafka_segments.kafka.broker_rules.cleaner.outcome import LogPass
 from kafka_segments.kafka.text.plain_text import node_in_words
 from kafka_segments.verbs.find.cleaner.decide import FOR_A_PERSON, LogKey, LogStand, Stand
 from kafka_segments.verbs.find.cleaner.log_summary import log_summary

@@ -18,12 +18,12 @@ from kafka_segments.errors import (
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import first_line, place
 from kafka_segments.files.storage.threads import map_in_threads
-from kafka_segments.kafka.broker_rules.cleaner_outcome import LogPass
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import cleanable
+from kafka_segments.kafka.broker_rules.cleaner.outcome import LogPass
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
-from kafka_segments.kafka.broker_rules.log_cleaner import cleanable
-from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
-from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
-from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
+from kafka_segments.kafka.broker_rules.start.facts import Parsed, StartDir
+from kafka_segments.kafka.broker_rules.start.files import Identity, check_meta
+from kafka_segments.kafka.broker_rules.start.metadata_facts import MetadataFacts
 from kafka_segments.kafka.text.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,

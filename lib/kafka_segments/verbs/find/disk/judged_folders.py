@@ -18,9 +18,9 @@ from kafka_segments.files.storage.files import Place, first_line, place
 from kafka_segments.files.storage.local_folder import FileEntry, as_text, is_text
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.broker_rules.foreign_files import foreign_file
-from kafka_segments.kafka.broker_rules.metadata_facts import ServedLog, contradicted_by
-from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartLog
-from kafka_segments.kafka.broker_rules.start_state import MetadataStart, NodeFacts
+from kafka_segments.kafka.broker_rules.start.facts import Parsed, StartLog
+from kafka_segments.kafka.broker_rules.start.metadata_facts import ServedLog, contradicted_by
+from kafka_segments.kafka.broker_rules.start.state import MetadataStart, NodeFacts
 from kafka_segments.kafka.text import checkpoints
 from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState, PartitionFolder
 from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log

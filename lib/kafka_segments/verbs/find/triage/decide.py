@@ -6,15 +6,15 @@
 4. What is odd and waits for a person, without a start having to do with it.
 5. Then the start itself, or why it has to wait.
 
-Steps of findings in one state are one step. Source: as of the rows of ``start_rules``.
+Steps of findings in one state are one step. Source: as of the rows of ``start.rules``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.verbs.find.disk.decide.accounts import Account
 from kafka_segments.verbs.find.disk.decide.kinds import GOES, What
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_segments.files.storage.local_folder import as_text
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
+from kafka_segments.kafka.broker_rules.start.node import NodeStart
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirForecast
 from kafka_segments.verbs.change.recovery.forecast.decide.times import THREADS
 from kafka_segments.verbs.change.recovery.forecast.run import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kafka_segments.files.folders.tiered_folder import Role, sort_objects
 from kafka_segments.files.storage.files import list_folder, place
-from kafka_segments.kafka.broker_rules.start_epochs import LogAtStart
+from kafka_segments.kafka.broker_rules.start.epochs import LogAtStart
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS

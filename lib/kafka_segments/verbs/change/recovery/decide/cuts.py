@@ -13,8 +13,8 @@ Source: LogLoader.recoverLog (4.3.1).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.start_node import sum_or_none
-from kafka_segments.kafka.broker_rules.startup import lost_by_a_cut
+from kafka_segments.kafka.broker_rules.start.node import sum_or_none
+from kafka_segments.kafka.broker_rules.start.startup import lost_by_a_cut
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 

@@ -23,9 +23,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.replays import Replay, snapshots_of
-from kafka_segments.kafka.broker_rules.start_facts import SegmentEnd
-from kafka_segments.kafka.broker_rules.startup import StartupPlan, plan_startup
+from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd
+from kafka_segments.kafka.broker_rules.start.replays import Replay, snapshots_of
+from kafka_segments.kafka.broker_rules.start.startup import StartupPlan, plan_startup
 from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,

@@ -8,13 +8,13 @@ from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReade
 from kafka_segments.files.segments.decoding import record_filler
 from kafka_segments.files.storage.files import Place, open_segment, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.metadata_facts import (
+from kafka_segments.kafka.broker_rules.start.metadata_facts import (
     CheckpointId,
     MetadataFacts,
     begins_anew,
     checkpoint_id,
 )
-from kafka_segments.kafka.broker_rules.start_state import MetadataStart
+from kafka_segments.kafka.broker_rules.start.state import MetadataStart
 from kafka_segments.kafka.index.log.leader_epochs import are_rising
 from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER, VOTERS
 from kafka_segments.kafka.messages.json_form import json_form

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kafka_segments.errors import UnreadableBatchError
 from kafka_segments.files.storage.files import Place, open_segment
-from kafka_segments.kafka.broker_rules.replays import kept_snapshots, snapshots_of
+from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
 from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire

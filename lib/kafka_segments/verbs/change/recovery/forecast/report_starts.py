@@ -6,9 +6,9 @@ from typing import Any
 from kafka_segments.console.grouping import alike, counted
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import MOST_ROWS_SHOWN, console, print_text, size_text
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_node import sum_or_none
-from kafka_segments.kafka.broker_rules.start_rules import RULES, StartFinding
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.node import sum_or_none
+from kafka_segments.kafka.broker_rules.start.rules import RULES, StartFinding
 from kafka_segments.kafka.text.names import parse_partition_folder, parse_segment_name
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirFacts, told
 from kafka_segments.verbs.change.recovery.forecast.run import Forecast

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.threads import map_in_threads
-from kafka_segments.kafka.broker_rules.start_node import NodeStart
+from kafka_segments.kafka.broker_rules.start.node import NodeStart
 from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart, decide_start
 from kafka_segments.verbs.change.recovery.folders import FoundLogDir, find_log_dirs

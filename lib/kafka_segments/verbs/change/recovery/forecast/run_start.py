@@ -7,10 +7,10 @@ from typing import NamedTuple
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.threads import map_in_threads
-from kafka_segments.kafka.broker_rules.start_facts import StartDir, StartLog
-from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta
-from kafka_segments.kafka.broker_rules.start_node import NodeStart, decide_node
-from kafka_segments.kafka.broker_rules.start_state import NodeFacts
+from kafka_segments.kafka.broker_rules.start.facts import StartDir, StartLog
+from kafka_segments.kafka.broker_rules.start.files import Identity, check_meta
+from kafka_segments.kafka.broker_rules.start.node import NodeStart, decide_node
+from kafka_segments.kafka.broker_rules.start.state import NodeFacts
 from kafka_segments.verbs.change.recovery.folders import FoundLogDir
 from kafka_segments.verbs.change.recovery.forecast.start_reader import (
     offsets_of,

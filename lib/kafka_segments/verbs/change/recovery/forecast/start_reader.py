@@ -15,12 +15,7 @@ from kafka_segments.files.storage.files import (
     read_whole,
 )
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.metadata_facts import (
-    ServedLog,
-    contradicted_by,
-    voter_ids,
-)
-from kafka_segments.kafka.broker_rules.start_facts import (
+from kafka_segments.kafka.broker_rules.start.facts import (
     Bad,
     FoundDamage,
     Parsed,
@@ -28,10 +23,15 @@ from kafka_segments.kafka.broker_rules.start_facts import (
     StartDir,
     StartLog,
 )
-from kafka_segments.kafka.broker_rules.start_files import Identity, check_meta, check_quorum_state
-from kafka_segments.kafka.broker_rules.start_log_facts import odd_names
-from kafka_segments.kafka.broker_rules.start_metadata import METADATA_FOLDER
-from kafka_segments.kafka.broker_rules.start_state import MetadataStart
+from kafka_segments.kafka.broker_rules.start.files import Identity, check_meta, check_quorum_state
+from kafka_segments.kafka.broker_rules.start.log_facts import odd_names
+from kafka_segments.kafka.broker_rules.start.metadata import METADATA_FOLDER
+from kafka_segments.kafka.broker_rules.start.metadata_facts import (
+    ServedLog,
+    contradicted_by,
+    voter_ids,
+)
+from kafka_segments.kafka.broker_rules.start.state import MetadataStart
 from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.text import checkpoints

@@ -7,7 +7,7 @@ import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableObjectError
 from kafka_segments.files.storage.files import Place, first_line, open_segment, place, read_whole
-from kafka_segments.kafka.broker_rules.start_node import sum_or_none
+from kafka_segments.kafka.broker_rules.start.node import sum_or_none
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer

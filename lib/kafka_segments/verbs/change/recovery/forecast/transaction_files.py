@@ -12,7 +12,7 @@ import numpy as np
 
 from kafka_segments.errors import UnreadableBatchError
 from kafka_segments.files.storage.files import Place, open_segment, read_whole
-from kafka_segments.kafka.broker_rules.start_facts import TransactionFile
+from kafka_segments.kafka.broker_rules.start.facts import TransactionFile
 from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.index.segment.transaction_index import (
     TRANSACTION_ENTRY_BYTES,

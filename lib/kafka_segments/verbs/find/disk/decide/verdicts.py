@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.metadata_facts import MetadataFacts
+from kafka_segments.kafka.broker_rules.start.metadata_facts import MetadataFacts
 from kafka_segments.kafka.text.names import FolderState, PartitionFolder
 
 _LACKS_END = "its last records may be missing"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from kafka_segments.engine.derived.metadata_in_tables import MetadataProblem
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.keys import LOG_KEYS
-from kafka_segments.kafka.broker_rules.metadata_facts import voter_ids
+from kafka_segments.kafka.broker_rules.start.metadata_facts import voter_ids
 from kafka_segments.verbs.find.internals.metadata.decide.agreement import (
     COPIES,
     Agreement,

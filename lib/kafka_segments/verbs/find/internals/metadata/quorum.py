@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptTextError, SourceError
 from kafka_segments.files.storage.files import list_folder, place, read_whole
-from kafka_segments.kafka.broker_rules.metadata_facts import voter_ids
+from kafka_segments.kafka.broker_rules.start.metadata_facts import voter_ids
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, EpochStart, parse_leader_epochs
 from kafka_segments.kafka.text.names import LOG_SUFFIX, METADATA_TOPIC, QUORUM_STATE
 

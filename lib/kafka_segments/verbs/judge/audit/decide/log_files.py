@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, CorruptTextError
-from kafka_segments.kafka.broker_rules.start_epochs import (
+from kafka_segments.kafka.broker_rules.start.epochs import (
     LogAtStart,
     SnapshotFate,
     epochs_behind,

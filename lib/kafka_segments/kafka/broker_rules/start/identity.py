@@ -5,12 +5,12 @@ Source: MetaPropertiesEnsemble, KafkaRaftServer.initializeLogDirs, BootstrapDire
 
 from collections.abc import Iterator
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_facts import Bad
-from kafka_segments.kafka.broker_rules.start_files import check_meta, is_reserved
-from kafka_segments.kafka.broker_rules.start_metadata import METADATA_FOLDER
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.kafka.broker_rules.start_state import Node, of_dir
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.facts import Bad
+from kafka_segments.kafka.broker_rules.start.files import check_meta, is_reserved
+from kafka_segments.kafka.broker_rules.start.metadata import METADATA_FOLDER
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.state import Node, of_dir
 from kafka_segments.kafka.text.checkpoints import META_PROPERTIES
 
 

@@ -1,4 +1,4 @@
-"""Decide what a node's start does with its log directories, by the rows of ``start_rules``.
+"""Decide what a node's start does with its log directories, by the rows of ``rules``.
 
 1. ``meta.properties`` of all directories is read first, then ``bootstrap.checkpoint``, then the
    metadata log and its ``quorum-state``; the first that is wrong ends the broker.
@@ -14,14 +14,14 @@ LogManager (4.3.1).
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from kafka_segments.kafka.broker_rules.start_effects import IO_EXCEPTIONS, Effect, effect_at
-from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir
-from kafka_segments.kafka.broker_rules.start_folders import decide_logs
-from kafka_segments.kafka.broker_rules.start_identity import decide_bootstrap, decide_metas
-from kafka_segments.kafka.broker_rules.start_logs import LogDecision
-from kafka_segments.kafka.broker_rules.start_metadata import decide_metadata, decide_unread
-from kafka_segments.kafka.broker_rules.start_rules import RULES, StartFinding
-from kafka_segments.kafka.broker_rules.start_state import (
+from kafka_segments.kafka.broker_rules.start.effects import IO_EXCEPTIONS, Effect, effect_at
+from kafka_segments.kafka.broker_rules.start.facts import Parsed, StartDir
+from kafka_segments.kafka.broker_rules.start.folders import decide_logs
+from kafka_segments.kafka.broker_rules.start.identity import decide_bootstrap, decide_metas
+from kafka_segments.kafka.broker_rules.start.logs import LogDecision
+from kafka_segments.kafka.broker_rules.start.metadata import decide_metadata, decide_unread
+from kafka_segments.kafka.broker_rules.start.rules import RULES, StartFinding
+from kafka_segments.kafka.broker_rules.start.state import (
     Node,
     NodeFacts,
     is_noted_compacted,

@@ -1,7 +1,7 @@
 """Rows of the table of a start: checkpoints, and what lies in a partition's folder."""
 
 from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES
-from kafka_segments.kafka.broker_rules.start_effects import Effect, StartRule
+from kafka_segments.kafka.broker_rules.start.effects import Effect, StartRule
 from kafka_segments.kafka.text import checkpoints as names
 
 _LOADER = "LogLoader"

@@ -1,6 +1,6 @@
 """The table of a broker's start: in which state a file ends the broker, costs a directory or a log.
 
-``start_effects`` says how a broker fails; the table holds what each state of a file throws or does.
+``effects`` says how a broker fails; the table holds what each state of a file throws or does.
 Whatever is not in the table is read over: 0 bytes of a checkpoint are a checkpoint without entries,
 ``.snapshot`` files that cannot be read are made anew, and a marker counts by its name, whatever it
 holds.
@@ -10,9 +10,9 @@ Source: as named in each row; Kafka 4.3.1, asked by 202 cells of a broker's dire
 
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect, StartRule
-from kafka_segments.kafka.broker_rules.start_rules_of_logs import LOG_RULES
-from kafka_segments.kafka.broker_rules.start_rules_of_node import NODE_RULES
+from kafka_segments.kafka.broker_rules.start.effects import Effect, StartRule
+from kafka_segments.kafka.broker_rules.start.rules_of_logs import LOG_RULES
+from kafka_segments.kafka.broker_rules.start.rules_of_node import NODE_RULES
 
 RULES: dict[str, StartRule] = {**NODE_RULES, **LOG_RULES}
 """The rows by their short names."""

@@ -10,9 +10,9 @@ Source: LogLoader.load, ProducerStateManager (4.3.1).
 
 from collections.abc import Iterable
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_facts import FoundDamage, SegmentEnd, StartLog
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.facts import FoundDamage, SegmentEnd, StartLog
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.kafka.text.checkpoints import LOG_START_OFFSET
 from kafka_segments.kafka.text.names import (
     CLEANED_SUFFIX,

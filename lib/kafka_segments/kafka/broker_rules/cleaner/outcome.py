@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.cleaner_sample import Estimate
+from kafka_segments.kafka.broker_rules.cleaner.sample import Estimate
 
 
 @dataclass

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.kafka.broker_rules.cleaner_outcome import CleanerThrowsError, PassCounts
+from kafka_segments.kafka.broker_rules.cleaner.outcome import CleanerThrowsError, PassCounts
 from kafka_segments.kafka.broker_rules.record_sizes import bytes_but_times, varint_bytes
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling

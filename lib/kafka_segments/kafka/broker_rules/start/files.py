@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kafka_segments.errors import CorruptTextError
-from kafka_segments.kafka.broker_rules.start_facts import Bad
+from kafka_segments.kafka.broker_rules.start.facts import Bad
 from kafka_segments.kafka.text.checkpoints import decode_uuid, encode_uuid, java_lines
 
 _MAX_INT32 = 2**31 - 1

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
-from kafka_segments.kafka.broker_rules.metadata_facts import CheckpointId, MetadataFacts
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_facts import Bad, StartDir, StartLog
-from kafka_segments.kafka.broker_rules.start_files import Identity
-from kafka_segments.kafka.broker_rules.start_logs import LogDecision
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.facts import Bad, StartDir, StartLog
+from kafka_segments.kafka.broker_rules.start.files import Identity
+from kafka_segments.kafka.broker_rules.start.logs import LogDecision
+from kafka_segments.kafka.broker_rules.start.metadata_facts import CheckpointId, MetadataFacts
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 
 
 class MetadataStart(NamedTuple):

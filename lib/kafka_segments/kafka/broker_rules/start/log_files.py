@@ -9,10 +9,10 @@ Source: LogLoader.load, LogSegment.readNextOffset (4.3.1).
 from collections.abc import Iterator
 
 from kafka_segments.kafka.broker_rules.limits import MOST_SEGMENT_BYTES, holds_too_much
-from kafka_segments.kafka.broker_rules.start_effects import Effect, effect_at
-from kafka_segments.kafka.broker_rules.start_facts import Bad, Parsed
-from kafka_segments.kafka.broker_rules.start_log_facts import LoadedLog, odd_names, offset_of
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.effects import Effect, effect_at
+from kafka_segments.kafka.broker_rules.start.facts import Bad, Parsed
+from kafka_segments.kafka.broker_rules.start.log_facts import LoadedLog, odd_names, offset_of
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,

@@ -5,11 +5,11 @@ Source: KafkaRaftLog, FileQuorumStateStore, UnifiedLog.initializeTopicId (4.3.1)
 
 from collections.abc import Iterator
 
-from kafka_segments.kafka.broker_rules.metadata_facts import CheckpointId
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_facts import Bad, StartDir
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.kafka.broker_rules.start_state import Node, of_dir, whole
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.facts import Bad, StartDir
+from kafka_segments.kafka.broker_rules.start.metadata_facts import CheckpointId
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.state import Node, of_dir, whole
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA
 from kafka_segments.kafka.text.names import METADATA_TOPIC, QUORUM_STATE, FolderState
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA
-from kafka_segments.kafka.broker_rules.metadata_facts import AssignedReplica
-from kafka_segments.kafka.broker_rules.start_effects import Effect
-from kafka_segments.kafka.broker_rules.start_facts import Parsed, StartDir, StartLog
-from kafka_segments.kafka.broker_rules.start_log_facts import INDEX_BYTES
-from kafka_segments.kafka.broker_rules.start_logs import LogDecision
-from kafka_segments.kafka.broker_rules.start_rules import StartFinding
-from kafka_segments.kafka.broker_rules.start_state import Node, served, whole
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.facts import Parsed, StartDir, StartLog
+from kafka_segments.kafka.broker_rules.start.log_facts import INDEX_BYTES
+from kafka_segments.kafka.broker_rules.start.logs import LogDecision
+from kafka_segments.kafka.broker_rules.start.metadata_facts import AssignedReplica
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
+from kafka_segments.kafka.broker_rules.start.state import Node, served, whole
 from kafka_segments.kafka.text.checkpoints import (
     CLEANER_OFFSET,
     HIGH_WATERMARK,

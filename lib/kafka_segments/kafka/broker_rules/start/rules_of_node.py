@@ -1,6 +1,6 @@
 """Rows of the table of a start: a node's own files, its metadata log, and partitions' folders."""
 
-from kafka_segments.kafka.broker_rules.start_effects import Effect, StartRule
+from kafka_segments.kafka.broker_rules.start.effects import Effect, StartRule
 from kafka_segments.kafka.text import checkpoints as names
 
 _META = "MetaPropertiesEnsemble"
