@@ -7,7 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
+from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
+from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import BrokenTableError
 from kafka_segments.files.delta.health import OF_BUILD
 from kafka_segments.files.delta.table_versions import note_versions
@@ -134,3 +137,18 @@ def test_no_verb_answers_fewer_rows_from_a_table_that_is_broken(
             assert done.status == 2, (table, harm, done)
             assert f"table {warehouse}/{table} is broken: " in done.err, (table, harm)
             assert "kafka-segments build" in done.err
+
+
+def test_a_build_mends_the_log_directories_before_it_asks_for_those_without_metadata(
+    spark: SparkSession, lent_build: LentBuild, tmp_path: Path
+) -> None:
+    built = lent_build.lend(tmp_path / "warehouse")
+    Warehouse(spark, str(built.warehouse)).create(INTERNAL_RECORDS)
+    before = _rows(built.warehouse, "log_dirs")
+    shutil.rmtree(built.warehouse / "log_dirs")
+
+    words = ["build", "--source", str(built.logs), "--warehouse", str(built.warehouse)]
+    done = run_verb(words)
+
+    assert (done.status, READS_ALL_AGAIN in done.err) == (1, True), done.err
+    assert _rows(built.warehouse, "log_dirs") == before

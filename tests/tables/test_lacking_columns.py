@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from kafka_segments.engine.tables.catalog import LOGS, RETENTION_PLANS, SEGMENTS, Table
+from kafka_segments.engine.tables.catalog import (
+    INTERNAL_RECORDS,
+    LOGS,
+    RETENTION_PLANS,
+    SEGMENTS,
+    Table,
+)
 from kafka_segments.engine.tables.lacking_columns import lacking_column
 from kafka_segments.files.delta.create import create_table
 
@@ -27,10 +33,10 @@ def test_a_verb_that_finds_no_column_names_the_table_that_lacks_it(
     _made(tmp_path, SEGMENTS)
     logs = _made(tmp_path, LOGS, without="high_watermark")
     plans = _made(tmp_path, RETENTION_PLANS, without="files")
+    records = _made(tmp_path, INTERNAL_RECORDS, without="key_json")
 
-    told = [
-        lacking_column(str(tmp_path), said.format(name)) for name in ("high_watermark", "files")
-    ]
+    names = ("high_watermark", "files", "key_json")
+    told = [lacking_column(str(tmp_path), said.format(name)) for name in names]
 
     assert told[0] == (
         f"table {logs} has no column high_watermark. Restore it from a copy, or move {logs} away:"
@@ -38,6 +44,9 @@ def test_a_verb_that_finds_no_column_names_the_table_that_lacks_it(
     )
     assert told[1] is not None
     assert told[1].startswith(f"table {plans} has no column files. ")
+    assert told[1].endswith(" away: its rows are lost")
+    assert told[2] is not None
+    assert f"move {records} away: `kafka-segments internals read` of the disks" in told[2]
 
 
 def test_another_failure_is_of_no_table(tmp_path: Path) -> None:

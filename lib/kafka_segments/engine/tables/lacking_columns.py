@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from kafka_segments.engine.tables.catalog import ALL_TABLES
 from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.files.delta.health import OF_BUILD
+from kafka_segments.files.delta.health import made_anew
 from kafka_segments.files.delta.metadata import read_metadata
 from kafka_segments.files.storage.uris import join_uri
 
@@ -26,7 +26,10 @@ def lacking_column(warehouse: str, said: str) -> str | None:
             uri = join_uri(warehouse, table.name)
             with suppress(KafkaSegmentsError, OSError):
                 if name not in _columns(uri, default=name):
-                    return f"table {uri} has no column {name}. {_step(table.name, uri)}"
+                    anew = made_anew(uri) or f"{uri} away: its rows are lost"
+                    return (
+                        f"table {uri} has no column {name}. Restore it from a copy, or move {anew}"
+                    )
     return None
 
 
@@ -36,10 +39,3 @@ def _columns(uri: str, *, default: str | None) -> list[str | None]:
     if found is None:
         return [default]
     return [field["name"] for field in json.loads(found.schema)["fields"]]
-
-
-def _step(name: str, uri: str) -> str:
-    anew = (
-        "`kafka-segments build --full` makes it anew" if name in OF_BUILD else "its rows are lost"
-    )
-    return f"Restore it from a copy, or move {uri} away: {anew}"

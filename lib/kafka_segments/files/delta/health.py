@@ -90,17 +90,14 @@ class Broken(NamedTuple):
             return "`kafka-segments build` sets it aside, reads all again and makes the table whole"
         if self.name in OF_BUILD and self.is_cut:
             return "`kafka-segments build` reads all again and makes the table whole"
+        anew = made_anew(self.table)
         if self.name in OF_BUILD:
-            return f"Move {self.table} away: `kafka-segments build --full` makes it anew"
+            return f"Move {anew}"
         notes = join_uri(self.table.rstrip("/").rpartition("/")[0], NOTES)
         if self.file.endswith(NOTES):
             return f"Move {notes} away to take tables as they are, last runs may be missing"
-        if self.name in (_RECORDS, _FILES) or self.name.startswith("metadata_"):
-            too = "" if self.name in (_RECORDS, _FILES) else f" and {_RECORDS} beside it"
-            return (
-                f"Move {self.table}{too} away: `kafka-segments internals read` of the disks of its"
-                " clusters makes what they held anew"
-            )
+        if anew is not None:
+            return f"Move {anew}"
         if self.is_newest:
             return (
                 f"Move that file away, and with it the .crc files of its name and {notes}: the"
@@ -112,6 +109,20 @@ class Broken(NamedTuple):
                 " its last runs kept may then be missing"
             )
         return f"Restore {self.table} from a copy, or move it away: what it kept is then lost"
+
+
+def made_anew(table: str) -> str | None:
+    """Return in words, behind ``move``, how a table is made anew; None: its rows would be lost."""
+    name = table.rstrip("/").rpartition("/")[2]
+    if name in OF_BUILD:
+        return f"{table} away: `kafka-segments build --full` makes it anew"
+    if name in (_RECORDS, _FILES) or name.startswith("metadata_"):
+        too = "" if name in (_RECORDS, _FILES) else f" and {_RECORDS} beside it"
+        return (
+            f"{table}{too} away: `kafka-segments internals read` of the disks of its clusters makes"
+            " what they held anew"
+        )
+    return None
 
 
 def broken_log(table: str) -> Broken | None:

@@ -143,16 +143,8 @@ def _build(
     from kafka_segments.verbs.scan.options import BuildOptions  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
-    configs = load_configs(
-        settings,
-        topic_configs=topic_configs,
-        server_properties=server_properties,
-        warehouse=root,
-        now_ms=now_ms,
-    )
     build_options = BuildOptions(
         sources=tuple(map(absolute_uri, sources)),
-        sizes=TopicSizes(configs),
         recovery=RecoveryOptions(
             index_interval_bytes=settings.index_interval_bytes,
             segment_index_bytes=settings.segment_index_bytes,
@@ -171,6 +163,14 @@ def _build(
     )
     build_options.check_target("--warehouse", root)
     build_options, marks = _mended(root, build_options, dry_run=dry_run)
+    configs = load_configs(
+        settings,
+        topic_configs=topic_configs,
+        server_properties=server_properties,
+        warehouse=root,
+        now_ms=now_ms,
+    )
+    build_options = replace(build_options, sizes=TopicSizes(configs))
     done = _planned(root, build_options) if dry_run else None
     if done is None:
         done = _built(
