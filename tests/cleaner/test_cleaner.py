@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,69 @@ def test_a_log_that_cannot_be_read_is_not_known(node: Path) -> None:
 
     assert (row["stand"], row["why"]) == ("not known", "it has no segment")
     assert row["dirty_ratio"] is None
+
+
+def _last_segment(log: Path) -> Path:
+    """Give the last segment, which the high watermark lies in."""
+    return max(log.glob("*.log"))
+
+
+def _is_cut(log: Path) -> None:
+    _last_segment(log).write_bytes(b"")
+
+
+def _is_a_folder(log: Path) -> None:
+    file = _last_segment(log)
+    file.unlink()
+    file.mkdir()
+
+
+def _leads_nowhere(log: Path) -> None:
+    file = _last_segment(log)
+    file.unlink()
+    file.symlink_to(log / "nowhere")
+
+
+def _has_zeros(log: Path) -> None:
+    file = _last_segment(log)
+    data = file.read_bytes()
+    (log / f"{10**9:020d}.log").write_bytes(data[:0])
+    file.write_bytes(data + bytes(512))
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (_is_cut, "below the high watermark"),
+        (_is_a_folder, ".log is a folder"),
+        (_leads_nowhere, ".log is a link that leads nowhere"),
+        (_has_zeros, ".log: batch at byte"),
+    ],
+)
+def test_of_a_log_that_lacks_what_it_had_nothing_is_known(
+    node: Path, happens: Callable[[Path], None], why: str
+) -> None:
+    happens(node / "a" / "__consumer_offsets-0")
+
+    done, row = _cleaner(node), _rows(node)["__consumer_offsets-0"]
+
+    assert done.exit_code == 1
+    assert (row["stand"], row["end_offset"]) == ("not known", None)
+    assert why in row["why"]
+
+
+def test_zeros_of_a_preallocated_file_are_no_damage(node: Path) -> None:
+    folder = node / "a" / "__consumer_offsets-0"
+    for snapshot in folder.glob("*.snapshot"):
+        snapshot.unlink()
+    sound = _rows(node)
+    file = _last_segment(folder)
+    file.write_bytes(file.read_bytes() + bytes(4096))
+
+    row = _rows(node)["__consumer_offsets-0"]
+
+    names = ("stand", "end_offset", "high_watermark", "first_unstable_offset", "until_offset")
+    assert [row[name] for name in names] == [sound["__consumer_offsets-0"][name] for name in names]
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kafka_segments.errors import CorruptIndexError, InvalidTransactionError
+from kafka_segments.errors import (
+    CorruptIndexError,
+    InvalidTransactionError,
+    UnreadableBatchError,
+)
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
+from kafka_segments.kafka.broker_rules.gaps import LACKS_END
 from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     CleanedLog,
     CleanedSegment,
@@ -58,12 +64,16 @@ def read_log(
         rolls_before_ms: as if the active segment had been rolled if it began before a moment.
 
     Raises:
-        NotKnownError: it has no segment, or its end or its open transactions cannot be told.
+        NotKnownError: it has no segment, something else is in the place of one, it ends below its
+            high watermark, or its end or its open transactions cannot be told.
         OSError: a file cannot be read.
         FileChangedError: a file became shorter.
     """
     here = place(uri).child(folder)
     files = {entry.name: entry for entry in entries if not entry.is_folder and not entry.oddity}
+    for entry in entries:
+        if entry.name not in files and parse_segment_name(entry.name) is not None:
+            raise NotKnownError(f"{entry.name} is {entry.oddity or 'a folder'}")
     bases = sorted(base for name in files if (base := parse_segment_name(name)) is not None)
     if not bases:
         raise NotKnownError("it has no segment")
@@ -74,8 +84,13 @@ def read_log(
         raise NotKnownError(
             f"where it ends is not known: {found.problem or 'its last index entry'}"
         )
+    noted_end = noted.get("high_watermark", end)
+    if end < noted_end:
+        raise NotKnownError(LACKS_END % (end, noted_end))
     start = min(max(noted.get("log_start_offset", 0), bases[0]), end)
     watermark = max(min(noted.get("high_watermark", end), end), start)
+    if found.problem is not None:  # what lies behind, as zeros of a preallocated file, is no batch
+        sizes[file_name(bases[-1], LOG_SUFFIX)] = found.valid_bytes
     reader = LogReader(here, bases, sizes)
     is_rolled = rolls_before_ms is not None and reader.begins_before(bases[-1], rolls_before_ms)
     active = end if is_rolled else bases[-1]
@@ -142,7 +157,7 @@ class LogReader:
         if offset == watermark:
             return state
         read = [base for base in self._bases if base < watermark and self.end_of(base) > offset]
-        if sum(self._sizes[file_name(base, LOG_SUFFIX)] for base in read) > _MOST_REREAD_BYTES:
+        if sum(map(self._size_of, read)) > _MOST_REREAD_BYTES:
             raise NotKnownError("no snapshot of its producers is near its end: see `audit`")
         for base in read:
             with self.opened(base) as (read_into, size):
@@ -179,6 +194,17 @@ class LogReader:
 
     @contextmanager
     def opened(self, base: int) -> Iterator[tuple[ReadInto, int]]:
-        """Open a segment; give how its bytes are read, and how many there are."""
-        with open_segment(self._folder.child(file_name(base, LOG_SUFFIX))) as opened:
-            yield opened.read_into, opened.size_bytes
+        """Open a segment; give how its bytes are read, and how many of them count.
+
+        Raises:
+            NotKnownError: bytes are no batch where whoever opened it reads.
+        """
+        name = file_name(base, LOG_SUFFIX)
+        with open_segment(self._folder.child(name)) as opened:
+            try:
+                yield opened.read_into, min(opened.size_bytes, self._size_of(base))
+            except UnreadableBatchError as error:
+                raise NotKnownError(f"{name}: {error}") from None
+
+    def _size_of(self, base: int) -> int:
+        return self._sizes[file_name(base, LOG_SUFFIX)]
