@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import UsageError
+from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
+from kafka_segments.verbs.change.recovery.forecast.transaction_files import read_transaction_files
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder
 from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions
@@ -790,6 +792,46 @@ def test_a_transaction_below_the_base_offset_makes_the_segment_be_recovered(
 
     assert {row["effect"] for row in rows.values()} == {"rebuilt_at_start"}
     assert "CorruptIndexException" in referee.load(transactions)["sanity"]
+
+
+@pytest.mark.parametrize(
+    ("version", "below", "ends", "ends_from_4_4"),
+    [
+        (258, False, True, True),
+        (1, False, False, True),  # of which earlier releases read the first byte alone
+        (-1, False, False, True),
+        (258, True, False, False),  # an entry before has the segment recovered
+    ],
+)
+def test_a_version_that_the_release_does_not_know_ends_the_start(
+    transactions: Path,
+    referee: Referee,
+    version: int,
+    below: bool,
+    ends: bool,
+    ends_from_4_4: bool,
+) -> None:
+    data = bytearray(_bytes(transactions, TXN_INDEX))
+    struct.pack_into(">h", data, 34, version)
+    if below:
+        struct.pack_into(">qq", data, 10, 1, 5)
+    _change(transactions, TXN_INDEX, bytes(data))
+    files = {file.name: file.stat().st_size for file in transactions.parent.iterdir()}
+
+    rows = [
+        _audit(transactions, version=release, is_clean=not is_hard, is_recovered=is_hard)[TXN_INDEX]
+        for release, is_hard in (("4.3", False), ("4.3", True), ("4.4", False))
+    ]
+    facts = referee.load(transactions)
+    found = read_transaction_files(place(str(transactions.parent)), (10,), files)
+    (transactions.parent / f"{10:020d}{INDEX}").unlink()
+    without_index = _audit(transactions, version="4.4")[TXN_INDEX]
+
+    told = [row["effect"] == "fails_to_start" for row in rows]
+    assert told == [ends, ends, ends_from_4_4]
+    assert (10 in found and found[10].is_refused_version) == ends
+    assert without_index["effect"] == "rebuilt_at_start"
+    assert (facts["sanity"] == "org.apache.kafka.common.KafkaException") == ends
 
 
 # -- releases -----------------------------------------------------------------------------------

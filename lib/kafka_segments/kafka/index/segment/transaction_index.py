@@ -14,6 +14,7 @@ import numpy as np
 
 TRANSACTION_ENTRY_BYTES = 34
 _VERSION = 0
+_LAST_TAKEN_BEFORE = 0xFF  # the greatest version whose first byte is 0
 _ENTRY = np.dtype(
     [
         ("version", ">i2"),
@@ -47,9 +48,39 @@ def decode_transaction_index(data: bytes) -> list[AbortedTransaction]:
     return [AbortedTransaction(*row[1:]) for row in rows.tolist()]
 
 
-def ends_below(data: bytes, base_offset: int) -> bool:
-    """Tell whether a transaction ends below the segment, for which Kafka refuses a ``.txnindex``.
+class FailedCheck(NamedTuple):
+    """The first entry at which Kafka's check of a ``.txnindex`` fails.
 
-    Source: TransactionIndex.sanityCheck.
+    Attributes:
+        entry: Its number, from 0.
+        version: Its version, if that is not known: the log is not loaded. None: its transaction
+            ends below the segment, which is recovered.
     """
-    return any(entry.last_offset < base_offset for entry in decode_transaction_index(data))
+
+    entry: int
+    version: int | None
+
+
+def failed_check(
+    data: bytes, base_offset: int, *, reads_whole_version: bool = False
+) -> FailedCheck | None:
+    """Say where Kafka's check of a ``.txnindex`` fails; None: it does not.
+
+    ``reads_whole_version``: as in releases from 4.4 on, which know version 0 alone. Those before
+    read its first byte, and take one up to 0.
+    Source: TransactionIndex.sanityCheck, AbortedTxn.version (3.9.2 to 4.4.0).
+    """
+    entries = np.frombuffer(data, dtype=_ENTRY, count=len(data) // TRANSACTION_ENTRY_BYTES)
+    versions = entries["version"]
+    is_unknown = versions != 0 if reads_whole_version else versions > _LAST_TAKEN_BEFORE
+    failing = np.flatnonzero(is_unknown | (entries["last_offset"] < base_offset))
+    if not len(failing):
+        return None
+    first = int(failing[0])
+    return FailedCheck(first, int(versions[first]) if is_unknown[first] else None)
+
+
+def ends_below(data: bytes, base_offset: int) -> bool:
+    """Tell whether Kafka's check of a ``.txnindex`` has the segment recovered."""
+    failed = failed_check(data, base_offset)
+    return failed is not None and failed.version is None

@@ -17,6 +17,7 @@ from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.index.segment.transaction_index import (
     TRANSACTION_ENTRY_BYTES,
     decode_transaction_index,
+    failed_check,
 )
 from kafka_segments.kafka.text.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from kafka_segments.kafka.wire import batches as wire
@@ -62,13 +63,12 @@ def _judged(
     whole = len(data) // TRANSACTION_ENTRY_BYTES * TRANSACTION_ENTRY_BYTES
     listed = whole // TRANSACTION_ENTRY_BYTES
     entries = decode_transaction_index(data[:whole])
-    for number, entry in enumerate(entries):
-        version = int.from_bytes(data[number * TRANSACTION_ENTRY_BYTES :][:2], "big", signed=True)
-        if version > 0:
-            reason = f"entry {number + 1} has version {version}, 0 expected"
-            return TransactionFile(listed, None, reason, is_refused_version=True)
-        if entry.last_offset < base:
-            return None  # the start recovers the segment
+    failed = failed_check(data, base)
+    if failed is not None and failed.version is not None:
+        reason = f"entry {failed.entry + 1} has version {failed.version}, 0 expected"
+        return TransactionFile(listed, None, reason, is_refused_version=True)
+    if failed is not None:
+        return None  # the start recovers the segment
     if len(data) > whole:
         aborted = _aborted(folder, base, files)
         return TransactionFile(listed, aborted, f"cut in entry {listed + 1}")

@@ -4,7 +4,8 @@
 2. A broker recovers a segment at start, and rewrites its index files, in three cases: its
    ``.index`` is missing; the stop was not clean and the segment lies at or behind the recovery
    point; a file fails the sanity check of the release. Releases below 2.3 check the offset and the
-   time index, all releases the ``.txnindex``.
+   time index, all releases the ``.txnindex``. An entry of a version that the release does not know
+   ends the start, unless the ``.index`` is missing.
 3. All other files are trusted as they are.
 
 Source: LogSegment.sanityCheck, LogLoader, LogManager of the releases named; KAFKA-10207,
@@ -22,6 +23,7 @@ from kafka_segments.kafka.index.segment.recovered_segment import (
     TIME_ENTRY_BYTES,
 )
 from kafka_segments.verbs.judge.audit.decide.judgement import (
+    KNOWN_TXN_INDEX,
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
@@ -30,9 +32,10 @@ from kafka_segments.verbs.judge.audit.decide.judgement import (
     Judgement,
 )
 
-_V0_9, _V0_10_1, _V0_11 = (0, 9), (0, 10, 1), (0, 11)
+_V0_9, _V0_10_1 = (0, 9), (0, 10, 1)
 _ENTRY_BYTES = {OFFSET_INDEX: OFFSET_ENTRY_BYTES, TIME_INDEX: TIME_ENTRY_BYTES}
-KNOWN_SINCE = {TIME_INDEX: _V0_10_1, TXN_INDEX: _V0_11}
+KNOWN_SINCE = {TIME_INDEX: _V0_10_1, TXN_INDEX: KNOWN_TXN_INDEX}
+_NO_INDEX = f"its {OFFSET_INDEX} is missing"
 
 
 class Effect(StrEnum):
@@ -104,17 +107,19 @@ def why_recovered(
     ``judgements`` are those of all files beside the segment.
     """
     by_suffix = {judgement.suffix: judgement for judgement in judgements}
+    index = by_suffix.get(OFFSET_INDEX)
+    if index is not None and (
+        index.verdict == IndexVerdict.MISSING or index.kind == IndexKind.DANGLING_LINK
+    ):
+        return _NO_INDEX
+    if any(judgement.ends_start(version) for judgement in judgements):
+        return None
     if state.is_recovered:
         return "the stop was not clean"
     for suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX):
         judgement = by_suffix.get(suffix)
         if judgement is None or version < KNOWN_SINCE.get(suffix, (0,)):
             continue
-        is_missing = (
-            judgement.verdict == IndexVerdict.MISSING or judgement.kind == IndexKind.DANGLING_LINK
-        )
-        if is_missing and suffix == OFFSET_INDEX:
-            return f"its {suffix} is missing"
         if judgement.refused_below is not None and version < judgement.refused_below:
             return f"its {suffix} fails the sanity check"
     return None
@@ -136,6 +141,9 @@ def consequence_of(
         return Consequence(Effect.TRUSTED, text, "nothing; do not copy it to another broker")
     if recovered is not None:
         return _recovered(judgement, state, version, recovered)
+    if judgement.ends_start(version):
+        text = f"the broker ends at start: {judgement.message}"
+        return Consequence(Effect.FAILS, text, _safe(judgement, state))
     if judgement.verdict == IndexVerdict.UNJUDGED:
         text = f"nothing is known of it: {judgement.message}"
         return Consequence(Effect.UNKNOWN, text, "mend or restore the segment first")

@@ -27,7 +27,9 @@ from kafka_segments.kafka.wire.batches import Batches
 
 OFFSET_INDEX, TIME_INDEX, TXN_INDEX = OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 LOG, SNAPSHOT = ".log", ".snapshot"
-V2_0, V2_3 = (2, 0), (2, 3)
+V2_0, V2_3, V4_4 = (2, 0), (2, 3), (4, 4)
+KNOWN_TXN_INDEX = (0, 11)
+"""The first release that knows ``.txnindex`` files."""
 EVERY_VERSION = (2**31,)
 
 
@@ -136,7 +138,7 @@ class Judgement(NamedTuple):
 
     ``entries`` is the number of entries in the file, ``rebuilt_entries`` that of the rebuilt file;
     None: not known. ``refused_below``: releases below this one find at start that the file is
-    broken; None: no release does.
+    broken; None: no release does. ``fails_from``: this one and later ones end at it; None: none does.
     """
 
     suffix: str
@@ -146,6 +148,11 @@ class Judgement(NamedTuple):
     entries: int | None = None
     rebuilt_entries: int | None = None
     refused_below: Version | None = None
+    fails_from: Version | None = None
+
+    def ends_start(self, version: Version) -> bool:
+        """Tell whether a release ends at the file as it starts."""
+        return self.fails_from is not None and version >= self.fails_from
 
 
 WalkLog = Callable[[], Iterable[Batches]]

@@ -11,17 +11,22 @@ Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
 
 from collections.abc import Sequence
 
+from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.transaction_index import (
     TRANSACTION_ENTRY_BYTES,
     AbortedTransaction,
+    FailedCheck,
     decode_transaction_index,
     encode_transaction_index,
+    failed_check,
 )
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.verbs.judge.audit.decide.judgement import (
     EVERY_VERSION,
+    KNOWN_TXN_INDEX,
     TXN_INDEX,
+    V4_4,
     IndexKind,
     IndexVerdict,
     Judgement,
@@ -35,7 +40,11 @@ def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgem
     if found is None:
         return None
     entries = decode_transaction_index(found)
-    is_refused = any(entry.last_offset < log.base_offset for entry in entries)
+    before, since = (
+        failed_check(found, log.base_offset, reads_whole_version=reads_it)
+        for reads_it in (False, True)
+    )
+    is_refused = before is not None and before.version is None
     verdict, kind, message = _opinion(found, entries, log, walk)
     return Judgement(
         TXN_INDEX,
@@ -45,7 +54,18 @@ def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgem
         len(entries),
         None,
         EVERY_VERSION if is_refused else None,
+        _fails_from(before, since),
     )
+
+
+def _fails_from(before: FailedCheck | None, since: FailedCheck | None) -> Version | None:
+    """Return the first release that ends at a version of an entry; None: none does.
+
+    ``before``, ``since``: where the check of releases before and since 4.4 fails.
+    """
+    if before is not None and before.version is not None:
+        return KNOWN_TXN_INDEX
+    return V4_4 if since is not None and since.version is not None else None
 
 
 def _opinion(
@@ -60,7 +80,8 @@ def _opinion(
         where = f"entry {row}: {_described(entry)}"
         version = found[row * TRANSACTION_ENTRY_BYTES : row * TRANSACTION_ENTRY_BYTES + 2]
         if any(version):
-            message = f"entry {row}: version {int.from_bytes(version)}, 0 expected"
+            found_version = int.from_bytes(version, signed=True)
+            message = f"entry {row}: version {found_version}, 0 expected"
             return IndexVerdict.CORRUPT, IndexKind.BAD_CONTENT, message
         if entry.last_offset <= last or entry.first_offset > entry.last_offset:
             return IndexVerdict.CORRUPT, IndexKind.OUT_OF_ORDER, f"{where}, out of order"
