@@ -333,6 +333,39 @@ def test_a_broker_is_up_when_it_reads_a_number_that_is_none(
     assert [(one.rule.endswith("-number"), one.effect) for one in node.findings] == [(True, effect)]
 
 
+@pytest.mark.parametrize(
+    ("came", "counted", "folders", "is_told"),
+    [
+        (None, 60, (), False),  # that the cleaner was here is not known
+        (0, 60, (), True),
+        (0, 59, (), False),  # another broker's cleaner left it so
+        (0, None, (), False),
+        (10, None, (), True),
+        (119, None, (), True),
+        (120, 60, (), False),
+        (None, None, (f"{60:020d}.log",), True),
+    ],
+)
+def test_a_gap_of_a_compacted_log_is_told_behind_where_its_cleaner_came(
+    came: int | None, counted: int | None, folders: tuple[str, ...], is_told: bool
+) -> None:
+    noted = NOTED if came is None else {**NOTED, "cleaner_offset": came}
+    log = _log(
+        bases=(0, 120, 180),
+        noted=noted,
+        counted={} if counted is None else {0: counted},
+        folders=folders,
+    )
+    log = replace(log, topic="__consumer_offsets")
+    decision = LogDecision(
+        "/d", log, is_clean=True, is_needed=False, is_compacted=True, is_tiered=False
+    )
+
+    found = [finding for finding in decision.of_records() if finding.rule == "gap"]
+
+    assert [(one.effect, one.offsets) for one in found] == [(Effect.UNSEEN, 60)] * is_told
+
+
 def test_records_that_may_be_missing_are_no_doubt_of_the_start() -> None:
     with_gap = StartDir("/a", Parsed(True, META), logs=(_log(bases=(0, 120, 180)),))
 

@@ -121,6 +121,8 @@ class StartLog:
         unread: Links that were not followed, and pipes, in the place of its files: name and why.
         has_producers: Batches have producer ids; None: not known. Asked where no snapshot is left.
         zeroed: Base offsets of the segments whose time index is taken as it is, and ends in zeros.
+        counted: Records of segments, by base offset, that tell whether the cleaner left the gap
+            behind them.
     """
 
     folder: str
@@ -145,6 +147,7 @@ class StartLog:
     unread: tuple[tuple[str, str], ...] = ()
     has_producers: bool | None = None
     zeroed: tuple[int, ...] = ()
+    counted: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:

@@ -18,6 +18,12 @@ from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd, StartLog
 from kafka_segments.kafka.broker_rules.start.log_facts import LoadedLog, offset_of
 from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
 from kafka_segments.kafka.broker_rules.start.rules import StartFinding
+from kafka_segments.kafka.broker_rules.gaps import Cleaned, Gap, gap_behind, is_gap_told
+from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
+from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd, StartLog
+from kafka_segments.kafka.broker_rules.start.log_facts import LoadedLog, offset_of
+from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, LOG_START_OFFSET
 from kafka_segments.kafka.text.names import (
     INDEX_SUFFIXES,
@@ -142,10 +148,10 @@ class RecordsOfLog(LoadedLog):
             )
 
     def _gaps(self) -> Iterator[StartFinding]:
-        if self._is_compacted:
-            return
         is_certain = self._is_compacted is not None
-        for gap in gaps_between(self._log):
+        for base, gap in gaps_between(self._log):
+            if self._is_compacted and not self._is_told(base, gap):
+                continue
             yield self._finding(
                 "gap",
                 Effect.UNSEEN if is_certain else Effect.NOT_KNOWN,
@@ -158,6 +164,24 @@ class RecordsOfLog(LoadedLog):
                 offsets=gap.end - gap.first,
                 known=is_certain,
             )
+
+    def _is_told(self, base: int, gap: Gap) -> bool:
+        """Tell whether the gap behind a segment of a compacted log is none of the cleaner's."""
+        log = self._log
+        if gap.file in log.folders:
+            return True
+        came, end = log.noted.get("cleaner_offset"), log.ends[base].next_offset
+        if came is None or end is None:
+            return False
+        told = is_gap_told(
+            log.topic,
+            base,
+            gap.end,
+            records=log.counted.get(base),
+            offsets=end - base,
+            by=Cleaned(is_noted=True, offset=came),
+        )
+        return told is True
 
     def _missing_start(self) -> Iterator[StartFinding]:
         log, first = self._log, self._first_of_epochs()
@@ -303,8 +327,11 @@ class RecordsOfLog(LoadedLog):
         return next((end.is_legacy for end in ends if end and end.last_offset is not None), False)
 
 
-def gaps_between(log: StartLog) -> Iterator[Gap]:
-    """Yield what is missing between segments; only those whose ends are known count."""
+def gaps_between(log: StartLog) -> Iterator[tuple[int, Gap]]:
+    """Yield what is missing behind segments, by their base offsets.
+
+    Only those whose ends are known count.
+    """
     for base, after in pairwise(log.bases):
         end = log.ends.get(base)
         is_hidden = end is not None and (end.last_offset or -1) + 1 >= after
@@ -312,7 +339,7 @@ def gaps_between(log: StartLog) -> Iterator[Gap]:
             continue
         gap = gap_behind(end.next_offset, after, log_start=log.start_offset)
         if gap is not None:
-            yield gap
+            yield base, gap
 
 
 def _is_log_between(name: str, base: int, end: int) -> bool:

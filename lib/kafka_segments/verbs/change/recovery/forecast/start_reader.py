@@ -2,9 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
-from kafka_segments.errors import CorruptTextError, FileChangedError, SourceError
+import numpy as np
+
+from kafka_segments.errors import (
+    CorruptTextError,
+    FileChangedError,
+    SourceError,
+    UnreadableBatchError,
+)
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.segments.segment_ends import first_leader_epoch, read_segment_end
 from kafka_segments.files.storage.files import (
@@ -15,6 +23,13 @@ from kafka_segments.files.storage.files import (
     read_whole,
 )
 from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.kafka.broker_rules.start.facts import (
+from kafka_segments.kafka.broker_rules.gaps import gap_behind
+from kafka_segments.kafka.broker_rules.start.metadata_facts import (
+    ServedLog,
+    contradicted_by,
+    voter_ids,
+)
 from kafka_segments.kafka.broker_rules.start.facts import (
     Bad,
     FoundDamage,
@@ -32,9 +47,18 @@ from kafka_segments.kafka.broker_rules.start.metadata_facts import (
     voter_ids,
 )
 from kafka_segments.kafka.broker_rules.start.state import MetadataStart
+from kafka_segments.kafka.broker_rules.start.files import Identity, check_meta, check_quorum_state
+from kafka_segments.kafka.broker_rules.start.log_facts import odd_names
+from kafka_segments.kafka.broker_rules.start.metadata import METADATA_FOLDER
+from kafka_segments.kafka.broker_rules.start.state import MetadataStart
+from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.text import checkpoints
+from kafka_segments.kafka.text.names import (
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.kafka.wire import checkpoints
+from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.text.names import (
     INDEX_CACHE,
     LOG_SUFFIX,
@@ -58,6 +82,7 @@ from kafka_segments.verbs.change.recovery.forecast.producer_search import has_pr
 from kafka_segments.verbs.change.recovery.forecast.transaction_files import read_transaction_files
 
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
+_MOST_COUNTED = 256 * 1024 * 1024
 _OFFSETS = {
     checkpoints.RECOVERY_POINT: "recovery_point",
     checkpoints.LOG_START_OFFSET: "log_start_offset",
@@ -247,6 +272,7 @@ def read_start_log(
     bases = tuple(start.sizes)
     unreadable, ends, transactions, first_epoch, producers = None, {}, {}, None, None
     zeroed: tuple[int, ...] = ()
+    counted: dict[int, int] = {}
     try:
         ends = {} if log.state == FolderState.DELETE else _ends(folder, start)
         last = None if not bases or bases[-1] not in ends else ends[bases[-1]].next_offset
@@ -254,6 +280,7 @@ def read_start_log(
         first_epoch = _first_epoch(folder, start)
         producers = has_producers(folder, bases, log.files)
         zeroed = tuple(_zeroed(folder, start))
+        counted = dict(_counted(folder, start, ends, noted.get("cleaner_offset")))
     except (OSError, FileChangedError) as error:
         unreadable = first_line(error)
     return StartLog(
@@ -279,6 +306,7 @@ def read_start_log(
         log.unread,
         producers,
         zeroed,
+        counted,
     )
 
 
@@ -307,6 +335,29 @@ def _ends(folder: Place, start: LogStart) -> dict[int, SegmentEnd]:
             continue
         ends[base] = read_segment_end(folder, base, start.log.files, suffix=suffix)
     return ends
+
+
+def _counted(
+    folder: Place, start: LogStart, ends: Mapping[int, SegmentEnd], came: int | None
+) -> Iterator[tuple[int, int]]:
+    """Yield how many records segments have in front of a gap that ends behind the cleaner's place.
+
+    ``came``: where that is; None: it never was at the log. Segments that are too large are left out.
+    """
+    for base, after in pairwise(start.sizes):
+        end, size = ends.get(base), start.sizes[base]
+        gap = None if end is None else gap_behind(end.next_offset, after)
+        if gap is None or came is None or after <= came or size > _MOST_COUNTED:
+            continue
+        with open_segment(folder.child(file_name(base, LOG_SUFFIX))) as opened:
+            try:
+                batches = headers(opened.read_into, 0, opened.size_bytes)
+                counts = [each[wire.BATCH_RECORD_COUNT] for each in batches]
+            except UnreadableBatchError:
+                continue
+        records = np.concatenate(counts) if counts else np.zeros(1, np.int64)
+        if (records >= 0).all():
+            yield base, int(records.sum())
 
 
 def _zeroed(folder: Place, start: LogStart) -> Iterator[int]:
