@@ -12,17 +12,11 @@ Source: LogLoader.load, LogSegment.readNextOffset, LeaderEpochFileCache.truncate
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kafka_segments.kafka.broker_rules.gaps import Gap, gap_behind
-from kafka_segments.kafka.broker_rules.start.effects import Effect
-from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd, StartLog
-from kafka_segments.kafka.broker_rules.start.log_facts import LoadedLog, offset_of
-from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
-from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.kafka.broker_rules.gaps import Cleaned, Gap, gap_behind, is_gap_told
-from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
 from kafka_segments.kafka.broker_rules.start.effects import Effect
 from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd, StartLog
 from kafka_segments.kafka.broker_rules.start.log_facts import LoadedLog, offset_of
+from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
 from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, LOG_START_OFFSET
 from kafka_segments.kafka.text.names import (

@@ -215,8 +215,8 @@ LOG_RULES: dict[str, StartRule] = {
     ),
     "gap": StartRule(
         ".log",
-        "a segment is missing between two others of a log that is not compacted, or behind where its"
-        " cleaner came",
+        "a segment is missing between two others of a log that is not compacted, or behind where"
+        " its cleaner came",
         Effect.UNSEEN,
         "",
         f"{_LOADER}.loadSegmentFiles",

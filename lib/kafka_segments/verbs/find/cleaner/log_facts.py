@@ -12,12 +12,11 @@ from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, open_segment, place, read_whole
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
-from kafka_segments.kafka.broker_rules.gaps import LACKS_END
-from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     CleanedLog,
     CleanedSegment,
     CleanerConfig,
 )
+from kafka_segments.kafka.broker_rules.gaps import LACKS_END
 from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
 from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.log.rereading import producers_between

@@ -23,13 +23,7 @@ from kafka_segments.files.storage.files import (
     read_whole,
 )
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.kafka.broker_rules.start.facts import (
 from kafka_segments.kafka.broker_rules.gaps import gap_behind
-from kafka_segments.kafka.broker_rules.start.metadata_facts import (
-    ServedLog,
-    contradicted_by,
-    voter_ids,
-)
 from kafka_segments.kafka.broker_rules.start.facts import (
     Bad,
     FoundDamage,
@@ -47,18 +41,10 @@ from kafka_segments.kafka.broker_rules.start.metadata_facts import (
     voter_ids,
 )
 from kafka_segments.kafka.broker_rules.start.state import MetadataStart
-from kafka_segments.kafka.broker_rules.start.files import Identity, check_meta, check_quorum_state
-from kafka_segments.kafka.broker_rules.start.log_facts import odd_names
-from kafka_segments.kafka.broker_rules.start.metadata import METADATA_FOLDER
-from kafka_segments.kafka.broker_rules.start.state import MetadataStart
 from kafka_segments.kafka.index.segment.batch_reading import headers
 from kafka_segments.kafka.index.segment.recovered_segment import TIME_ENTRY_BYTES
 from kafka_segments.kafka.messages.records import decode_internal
 from kafka_segments.kafka.text import checkpoints
-from kafka_segments.kafka.text.names import (
-from kafka_segments.kafka.wire import batches as wire
-from kafka_segments.kafka.wire import checkpoints
-from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.text.names import (
     INDEX_CACHE,
     LOG_SUFFIX,
@@ -70,6 +56,7 @@ from kafka_segments.kafka.text.names import (
     file_name,
     parse_partition_folder,
 )
+from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.verbs.change.recovery.decide.cuts import Finding
 from kafka_segments.verbs.change.recovery.decide.starts import LogStart
@@ -342,7 +329,7 @@ def _counted(
 ) -> Iterator[tuple[int, int]]:
     """Yield how many records segments have in front of a gap that ends behind the cleaner's place.
 
-    ``came``: where that is; None: it never was at the log. Segments that are too large are left out.
+    ``came``: where that is; None: it never was at the log. Too large segments are left out.
     """
     for base, after in pairwise(start.sizes):
         end, size = ends.get(base), start.sizes[base]

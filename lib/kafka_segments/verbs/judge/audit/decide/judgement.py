@@ -138,7 +138,8 @@ class Judgement(NamedTuple):
 
     ``entries`` is the number of entries in the file, ``rebuilt_entries`` that of the rebuilt file;
     None: not known. ``refused_below``: releases below this one find at start that the file is
-    broken; None: no release does. ``fails_from``: this one and later ones end at it; None: none does.
+    broken; None: no release does. ``fails_from``: it ends the start of this one and later ones;
+    None: of none.
     """
 
     suffix: str
