@@ -21,13 +21,9 @@ from kafka_segments.files.delta.health import (
     set_aside_commit,
 )
 from kafka_segments.files.delta.log import last_version, list_log
+from kafka_segments.files.delta.notes import forget_spoilt, forget_version, noted_log
 from kafka_segments.files.delta.rows import read_small_table
-from kafka_segments.files.delta.table_versions import (
-    forget_spoilt,
-    forget_version,
-    note_versions,
-    noted_log,
-)
+from kafka_segments.files.delta.table_versions import note_versions
 from support.stores.object_store import ObjectStore
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from kafka_segments.kafka.messages.metadata_image import ENTRIES
 from kafka_segments.verbs.find.internals.metadata.history import (
     PROBLEMS,
     HistoryRow,
     MetadataHistory,
     Point,
 )
-from kafka_segments.verbs.find.internals.metadata.image import ENTRIES
 
 Record = tuple[str, dict[str, Any]]
 ACL = {

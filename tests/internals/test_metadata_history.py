@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from kafka_segments.verbs.find.internals.metadata.history import (
-    PROBLEMS,
-    HistoryRow,
-    MetadataHistory,
-    Point,
-)
-from kafka_segments.verbs.find.internals.metadata.image import (
+from kafka_segments.kafka.messages.metadata_image import (
     BROKERS,
     CONFIGS,
     FEATURES,
     PARTITIONS,
     TOPICS,
+)
+from kafka_segments.verbs.find.internals.metadata.history import (
+    PROBLEMS,
+    HistoryRow,
+    MetadataHistory,
+    Point,
 )
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"

@@ -9,11 +9,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from kafka_segments.errors import SourceError
 from kafka_segments.files.delta.commit import commit_info, publish_commit
-from kafka_segments.files.delta.table_versions import (
-    OF_SOURCES,
-    mark_taken_back,
-    note_versions,
-)
+from kafka_segments.files.delta.notes import OF_SOURCES
+from kafka_segments.files.delta.table_versions import mark_taken_back, note_versions
 from kafka_segments.files.storage.read_again import mark_read_again, marks_of, note_read_again
 
 ROWS = pa.table({"offset": [1]})

@@ -31,7 +31,7 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.errors import BrokenTableError
-from kafka_segments.files.delta.table_versions import noted_log
+from kafka_segments.files.delta.notes import noted_log
 from support.spark.filled_tables import fill
 from support.spark.ready_builds import ReadyBuild
 from support.spark.rows_of import rows_of

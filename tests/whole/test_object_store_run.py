@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.cli import cli
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.engine.tables import catalog as tables
-from kafka_segments.files.delta.table_versions import noted_log
+from kafka_segments.files.delta.notes import noted_log
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.publishing import publish
 from support.spark.ready_builds import LentBuild

@@ -14,7 +14,8 @@ from kafka_segments.engine.frames.driver_rows import with_values
 from kafka_segments.engine.tables.catalog import LOG_DIRS, LOGS, RUNS, SEGMENTS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.files.delta.table_versions import OF_SOURCES, taken_back
+from kafka_segments.files.delta.notes import OF_SOURCES
+from kafka_segments.files.delta.table_versions import taken_back
 from kafka_segments.files.storage.read_again import marks_of
 from kafka_segments.files.storage.uris import lies_in
 from kafka_segments.kafka.text.checkpoints import (

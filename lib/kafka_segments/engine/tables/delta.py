@@ -24,7 +24,7 @@ from kafka_segments.engine.tables.upgrades import bring_up_to_date
 from kafka_segments.errors import UsageError
 from kafka_segments.files.delta.health import refuse_broken_log, version_if_there
 from kafka_segments.files.delta.log import remove_log_without_commit
-from kafka_segments.files.delta.table_versions import forget_version
+from kafka_segments.files.delta.notes import forget_version
 from kafka_segments.files.storage.folder_lock import creation_lock
 from kafka_segments.files.storage.uris import join_uri
 

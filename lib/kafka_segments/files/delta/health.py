@@ -23,7 +23,7 @@ from kafka_segments.files.delta.log import (
     list_log,
     version_of,
 )
-from kafka_segments.files.delta.table_versions import NOTES, OF_SOURCES, NotedLog, noted_log
+from kafka_segments.files.delta.notes import NOTES, OF_SOURCES, NotedLog, noted_log
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums

@@ -11,12 +11,8 @@ from kafka_segments.files.delta.health import (
     remove_checksums_behind,
     set_aside_commit,
 )
-from kafka_segments.files.delta.table_versions import (
-    OF_SOURCES,
-    forget_spoilt,
-    forget_version,
-    mark_taken_back,
-)
+from kafka_segments.files.delta.notes import OF_SOURCES, forget_spoilt, forget_version
+from kafka_segments.files.delta.table_versions import mark_taken_back
 from kafka_segments.files.storage.folder_lock import warehouse_lock
 from kafka_segments.files.storage.read_again import mark_read_again
 from kafka_segments.files.storage.uris import join_uri

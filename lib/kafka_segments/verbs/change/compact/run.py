@@ -19,7 +19,8 @@ from kafka_segments.engine.tables.catalog import Table
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import UsageError
 from kafka_segments.files.changes.kept_files import Kept, KeptFiles, Undone, read_notes, undo
-from kafka_segments.files.delta.table_versions import OF_SOURCES, mark_taken_back
+from kafka_segments.files.delta.notes import OF_SOURCES
+from kafka_segments.files.delta.table_versions import mark_taken_back
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.folder_lock import held_log_dirs, warehouse_lock
 from kafka_segments.files.storage.stores import store_of

@@ -18,14 +18,7 @@ from kafka_segments.kafka.broker_rules.start.state import MetadataStart
 from kafka_segments.kafka.index.log.leader_epochs import are_rising
 from kafka_segments.kafka.messages.control import SNAPSHOT_FOOTER, VOTERS
 from kafka_segments.kafka.messages.json_form import json_form
-from kafka_segments.kafka.messages.records import decode_internal
-from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, parse_leader_epochs
-from kafka_segments.kafka.text.names import LOG_SUFFIX, METADATA_TOPIC, parse_segment_name
-from kafka_segments.kafka.wire import batches as wire
-from kafka_segments.kafka.wire import filling
-from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.kafka.wire.record_filling import RecordFiller
-from kafka_segments.verbs.find.internals.metadata.image import (
+from kafka_segments.kafka.messages.metadata_image import (
     BROKER,
     BROKERS,
     CONFIGS,
@@ -35,6 +28,13 @@ from kafka_segments.verbs.find.internals.metadata.image import (
     MetadataImage,
     MetadataReplayError,
 )
+from kafka_segments.kafka.messages.records import decode_internal
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, parse_leader_epochs
+from kafka_segments.kafka.text.names import LOG_SUFFIX, METADATA_TOPIC, parse_segment_name
+from kafka_segments.kafka.wire import batches as wire
+from kafka_segments.kafka.wire import filling
+from kafka_segments.kafka.wire import header_layout as layout
+from kafka_segments.kafka.wire.record_filling import RecordFiller
 
 _MOST_BATCH_BYTES = 64 * 1024 * 1024
 _MOST_TEXT_BYTES = 64 * 1024 * 1024

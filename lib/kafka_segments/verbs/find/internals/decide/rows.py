@@ -9,7 +9,7 @@ from kafka_segments.engine.sources.broker_identity import lies_below
 from kafka_segments.engine.sources.lost_log_dirs import lost_log_dirs
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
-from kafka_segments.verbs.find.internals.metadata.image import ENTRIES, TOPIC
+from kafka_segments.kafka.messages.metadata_image import ENTRIES, TOPIC
 
 HELD = ("from_offset", "from_ms", "until_offset", "until_ms", "is_from_snapshot")
 

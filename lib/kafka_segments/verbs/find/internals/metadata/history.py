@@ -8,7 +8,7 @@ Source: MetadataBatchLoader.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kafka_segments.verbs.find.internals.metadata.image import (
+from kafka_segments.kafka.messages.metadata_image import (
     ImageChange,
     Key,
     MetadataImage,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kafka_segments.kafka.messages.layout import ZERO_UUID
+from kafka_segments.kafka.messages.metadata_entries import ACL, Entry, entry_of
 from kafka_segments.kafka.text.broker_configs import HIDDEN, is_sensitive
-from kafka_segments.verbs.find.internals.metadata.entries import ACL, Entry, entry_of
 
 TOPICS, PARTITIONS, CONFIGS = "metadata_topics", "metadata_partitions", "metadata_configs"
 BROKERS, FEATURES = "metadata_brokers", "metadata_features"
