@@ -15,6 +15,7 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_TABLES,
 )
 from kafka_segments.files.delta.health import version_if_there
+from kafka_segments.files.delta.notes import noted_log
 from kafka_segments.files.delta.rows import read_small_files, read_small_table
 from kafka_segments.files.storage.uris import join_uri
 
@@ -55,7 +56,7 @@ def metadata_problems(warehouse: str) -> list[MetadataProblem]:
     """Return what the histories in the tables of a warehouse, a URI, lack.
 
     Raises:
-        NoMetadataError: only Spark can read the table.
+        NoMetadataError: only Spark can read the table, or it was there and is gone.
     """
     rows = _rows_of(warehouse, METADATA_PROBLEMS.name, (*MetadataProblem._fields, "number"))
     in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
@@ -68,7 +69,7 @@ def clusters_with_metadata(warehouse: str, *, at_ms: int) -> MetadataClusters:
     A moment stands for the offset before the first later change, as for ``internals --at``.
 
     Raises:
-        NoMetadataError: only Spark can read one of the tables.
+        NoMetadataError: only Spark can read one of the tables, or it was there and is gone.
     """
     begin: dict[str, tuple[int, int]] = {}
     later: dict[str, int] = {}
@@ -92,7 +93,7 @@ def clusters_of_logs(warehouse: str) -> set[str]:
     """Return the clusters that ``build`` has found log directories of.
 
     Raises:
-        NoMetadataError: only Spark can read the table.
+        NoMetadataError: only Spark can read the table, or it was there and is gone.
     """
     return {row["cluster"] for row in _rows_of(warehouse, LOG_DIRS.name, ("cluster",))}
 
@@ -108,7 +109,7 @@ def rows_held(
     """Yield the rows of a metadata table that held at an offset of each cluster's metadata log.
 
     Raises:
-        NoMetadataError: only Spark can read the table.
+        NoMetadataError: only Spark can read the table, or it was there and is gone.
     """
     for row in rows_until(warehouse, table, columns, at_offset):
         if row["until_offset"] is None or row["until_offset"] > at_offset[row["cluster"]]:
@@ -121,7 +122,7 @@ def rows_until(
     """Yield the rows that held at an offset of each cluster's metadata log, or at an earlier one.
 
     Raises:
-        NoMetadataError: only Spark can read the table.
+        NoMetadataError: only Spark can read the table, or it was there and is gone.
     """
     for row in _rows_of(warehouse, table, (*columns, *_HELD)):
         if row["from_offset"] <= at_offset.get(row["cluster"], -1):
@@ -132,7 +133,7 @@ def _rows_of(warehouse: str, table: str, columns: Sequence[str]) -> list[dict[st
     """Return columns of a table; no row where the table is not there.
 
     Raises:
-        NoMetadataError: only Spark can read it.
+        NoMetadataError: only Spark can read it, or it was there and is gone.
     """
     rows = read_small_table(join_uri(warehouse, table), columns, most_bytes=METADATA_BYTES)
     if rows is None:
@@ -155,10 +156,16 @@ def _files_of(warehouse: str, table: str) -> list[pa.Table]:
 
 
 def _refuse_unread(warehouse: str, table: str) -> None:
-    """Refuse a table that is there, and was not read without Spark."""
-    if version_if_there(join_uri(warehouse, table)) is not None:
+    """Refuse a table that is there, and was not read without Spark, and one that was there."""
+    uri = join_uri(warehouse, table)
+    if version_if_there(uri) is not None:
         why = "is too large to be read here, or has features of Delta's that only Spark reads"
         raise NoMetadataError(f"its table {table} {why}")
+    if noted_log(uri) is not None:
+        raise NoMetadataError(
+            f"its table {table} was there and is gone; with {INTERNAL_RECORDS.name} moved away,"
+            " too, `kafka-segments internals read` of the disks of its clusters makes it anew"
+        )
 
 
 def _least(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
