@@ -8,6 +8,7 @@ import pytest
 from kafka_segments.engine.derived.metadata_in_tables import (
     NoMetadataError,
     clusters_with_metadata,
+    metadata_problems,
     rows_held,
 )
 from kafka_segments.engine.tables.catalog import METADATA_CONFIGS, METADATA_TABLES
@@ -26,9 +27,12 @@ def test_a_table_that_was_there_and_is_gone_is_not_taken_for_one_without_rows(
     note_versions(root, [table.name for table in METADATA_TABLES])
     assert not clusters_with_metadata(root, at_ms=0).at_offset
 
+    assert not metadata_problems(root)
+
     shutil.rmtree(tmp_path / gone)
 
     for ask in (
+        lambda: metadata_problems(root),
         lambda: clusters_with_metadata(root, at_ms=0),
         lambda: list(rows_held(root, gone, ("name",), {})),
     ):

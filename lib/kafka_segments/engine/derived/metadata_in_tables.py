@@ -1,6 +1,7 @@
 """Which clusters have metadata in the tables, and what of it held at a moment, without Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ from kafka_segments.engine.tables.catalog import (
     METADATA_PROBLEMS,
     METADATA_TABLES,
 )
+from kafka_segments.errors import NoFolderError
 from kafka_segments.files.delta.health import version_if_there
 from kafka_segments.files.delta.notes import noted_log
 from kafka_segments.files.delta.rows import read_small_files, read_small_table
+from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.uris import join_uri
 
 _HELD = ("cluster", "from_offset", "from_ms", "until_offset", "until_ms")
@@ -56,8 +59,10 @@ def metadata_problems(warehouse: str) -> list[MetadataProblem]:
     """Return what the histories in the tables of a warehouse, a URI, lack.
 
     Raises:
-        NoMetadataError: only Spark can read the table, or it was there and is gone.
+        NoMetadataError: only Spark can read the table, or one of the histories' was there and is
+            gone.
     """
+    _refuse_gone(warehouse)
     rows = _rows_of(warehouse, METADATA_PROBLEMS.name, (*MetadataProblem._fields, "number"))
     in_order = sorted(rows, key=lambda row: (row["cluster"], row["number"]))
     return [MetadataProblem(*(row[name] for name in MetadataProblem._fields)) for row in in_order]
@@ -162,10 +167,26 @@ def _refuse_unread(warehouse: str, table: str) -> None:
         why = "is too large to be read here, or has features of Delta's that only Spark reads"
         raise NoMetadataError(f"its table {table} {why}")
     if noted_log(uri) is not None:
-        raise NoMetadataError(
-            f"its table {table} was there and is gone; with {INTERNAL_RECORDS.name} moved away,"
-            " too, `kafka-segments internals read` of the disks of its clusters makes it anew"
-        )
+        raise _gone(table)
+
+
+def _refuse_gone(warehouse: str) -> None:
+    """Refuse a warehouse of which a table of the histories was there, by one listing."""
+    try:
+        there = {entry.name for entry in list_folder(place(warehouse))}
+    except NoFolderError:
+        return
+    with suppress(ValueError):  # notes that are spoilt are refused by whoever reads a table
+        for table in METADATA_TABLES:
+            if table.name not in there and noted_log(join_uri(warehouse, table.name)) is not None:
+                raise _gone(table.name)
+
+
+def _gone(table: str) -> NoMetadataError:
+    return NoMetadataError(
+        f"its table {table} was there and is gone; with {INTERNAL_RECORDS.name} moved away, too,"
+        " `kafka-segments internals read` of the disks of its clusters makes it anew"
+    )
 
 
 def _least(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
