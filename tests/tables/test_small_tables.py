@@ -31,6 +31,7 @@ from kafka_segments.engine.tables.catalog import (
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.upgrades import with_new_columns
 from kafka_segments.errors import BrokenTableError
+from kafka_segments.files.delta import append
 from kafka_segments.files.delta.notes import noted_log
 from support.spark.filled_tables import fill
 from support.spark.ready_builds import ReadyBuild
@@ -214,16 +215,18 @@ def test_a_file_that_is_gone_is_named_and_no_table_is_left_to_delta(
 
 @pytest.fixture(scope="module")
 def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A table to which eleven runs have added a row."""
+    """A table to which eleven runs have added a row, and of which Delta wrote a checkpoint."""
     tables = Warehouse(spark, str(tmp_path_factory.mktemp("runs")))
     columns = "cluster string, broker_id int, log_dir string, retention_ms long"
     of_table = rows_of(spark, [("c", 1, "/d", 0)], columns).transform(with_new_columns(LOG_DIRS))
     whole = of_table.withColumns({"was_clean_shutdown": F.lit(True), "has_lock_file": F.lit(False)})
-    for number in range(11):
-        run_id = f"run {number}"
-        with few_rows(spark):
-            kept = tables.keep_run(LOG_DIRS, whole.withColumn("run_id", F.lit(run_id)), run_id)
-            assert [row["run_id"] for row in kept.collect()] == [run_id]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(append, "_CHECKPOINT_EVERY", 10)
+        for number in range(11):
+            run_id = f"run {number}"
+            with few_rows(spark):
+                kept = tables.keep_run(LOG_DIRS, whole.withColumn("run_id", F.lit(run_id)), run_id)
+                assert [row["run_id"] for row in kept.collect()] == [run_id]
     return tables
 
 
