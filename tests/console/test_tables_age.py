@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from kafka_segments.console.as_built import say_builds, tell_age, tell_records
 from kafka_segments.console.not_known import noting
 from kafka_segments.engine.derived import as_built, internal_files
+from kafka_segments.engine.tables.missing import missing_name
 from kafka_segments.files.delta.table_versions import mark_taken_back
 from support.spark.connect_client import Done, run_verb
 from support.spark.ready_builds import LentBuild, ReadyBuild
@@ -93,6 +94,7 @@ def test_what_somebody_took_back_of_the_tables_is_said_until_all_sources_are_bui
     sound = _retention(built)
     DeltaTable(str(built.warehouse / "segments")).delete("partition = 0")
     altered = [_retention(built)]
+    absent = missing_name(str(built.warehouse), "segments of topic", "t", ())
     mark_taken_back(str(built.warehouse), ("segments",))  # as a build of another source does
     altered.append(_retention(built))
 
@@ -101,6 +103,7 @@ def test_what_somebody_took_back_of_the_tables_is_said_until_all_sources_are_bui
     last = _retention(built)
 
     assert "taken back" not in sound.err
+    assert ". But table segments: rows were taken back by DELETE in version " in absent
     for done in altered:
         assert done.status == 1
         assert done.err.count("table segments: rows were taken back by DELETE in version ") == 1

@@ -1,10 +1,11 @@
 """What is said where a table, or the plan that a verb is to carry out, is not there."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from kafka_segments.errors import UsageError
+from kafka_segments.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +67,18 @@ def missing_name(warehouse: str, what: str, name: str, known: Iterable[str]) -> 
     """Return in words that the tables have nothing of a name, and the nearest that they have."""
     near = nearest(name, known)
     there = f": it has {near}" if near else ""
-    return f"{warehouse} has no {what} {name}{there}"
+    return f"{warehouse} has no {what} {name}{there}{but_altered(warehouse)}"
+
+
+def but_altered(warehouse: str) -> str:
+    """Return in words that somebody took rows of a build's tables back since; "": nobody did."""
+    from kafka_segments.files.delta.notes import OF_SOURCES  # noqa: PLC0415
+    from kafka_segments.files.delta.table_versions import taken_back  # noqa: PLC0415
+
+    with suppress(OSError, ValueError, SourceError):  # whoever reads the tables says so
+        for why in taken_back(warehouse, OF_SOURCES):
+            return f". But {why}: `kafka-segments build` of each source makes it whole"
+    return ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """Whether a warehouse has the topic that commits lie in, told without Spark."""
 
-from kafka_segments.engine.tables.missing import require_names
+from kafka_segments.engine.tables.missing import but_altered, require_names
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.text.names import OFFSETS_TOPIC
@@ -37,5 +37,5 @@ def no_offsets(warehouse: str) -> UsageError:
     """Make the error of a warehouse without the topic that commits lie in."""
     return UsageError(
         f"{warehouse} has no segments of {OFFSETS_TOPIC}: give `kafka-segments build` the"
-        " log directories of the brokers that hold it"
+        f" log directories of the brokers that hold it{but_altered(warehouse)}"
     )
