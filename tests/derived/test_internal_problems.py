@@ -57,6 +57,7 @@ def _found(spark: SparkSession, folder: Path, *, built: bool = True) -> tuple[Ro
         4: [(0, 5), (5, 9)],  # the last ones are
         5: [(0, 5), (5, 9)],  # read before it was built
         6: [(0, 0)],  # empty
+        8: [(0, 5)],  # left over from a topic that was deleted
     }
     fill(
         tables,
@@ -90,6 +91,7 @@ def _found(spark: SparkSession, folder: Path, *, built: bool = True) -> tuple[Ro
         )
         marks = [{**LOG, "partition": number, "high_watermark": 9} for number in range(6)]
         marks[4]["high_watermark"] = 12
+        marks.append({**LOG, "partition": 8, "topic_id": "deleted"})
         fill(tables, LOGS, marks)
         named = [{**LOG, "partition": number} for number in range(9)]
         told = {"topic_id": "t", "replicas": [1], "isr": [1], "elr": [], "from_offset": 0}
@@ -116,6 +118,7 @@ def test_what_is_current_is_known_or_told_of_each_partition(
     assert told[3] == (5, "/d/3/0.log cannot be read from byte 0 on: checksum is 1")
     assert (told[4][0], "below the high watermark 12" in told[4][1]) == (None, True)
     assert (told[5][0], "/d/5/5.log was not read by `internals`" in told[5][1]) == (None, True)
+    assert told[7] == told[8]
     assert told[7][1].startswith("no log of it was read")
     in_front = {(number, offset) for number in (1, 3) for offset in range(5)}
     assert current == (

@@ -166,11 +166,54 @@ def test_an_id_whose_last_record_cannot_be_decoded_leaves_others_known(spark: Sp
     ).collect()
 
     found = {row["producer_id"]: (row["status"], row["problem"]) for row in rows}
-    assert garbled["garbled"] == "the record at offset 3 cannot be decoded: cut off"
+    assert garbled["garbled"] == "the record at offset 3 tells nothing: cut off"
     assert found == {
-        10: ("not known", "not known: the last record of its id cannot be decoded: cut off"),
+        10: ("not known", "not known: the last record of its id tells nothing: cut off"),
         11: ("hanging", None),
         12: ("not known", garbled["garbled"]),
+    }
+
+
+def test_an_id_with_another_record_in_another_copy_leaves_others_known(
+    spark: SparkSession,
+) -> None:
+    opened = _opened(
+        spark, [("orders", n, producer, 4, 1) for n, producer in enumerate((10, 11, 12, 13))]
+    )
+    values = [
+        {"producer": producer, "state": ONGOING, "partitions": [number]}
+        for number, producer in enumerate((10, 11, 12))
+    ]
+    log = [(number, f"id-{number}", value) for number, value in enumerate(values)]
+    records = _records(spark, {1: [*log, (3, "id-0", values[0])]})
+    why = "other records at an offset"
+    at = [(0, "id-0"), (1, "id-1"), (1, "other")]
+    keys = rows_of(
+        spark,
+        [
+            ("c", 1, "/d", "__transaction_state", 0, offset, 0, "TransactionLog", key, None, why)
+            for offset, name in at
+            for key in (json.dumps({"transactionalId": name}),)
+        ],
+        f"{KEYS}, offset long, leader_epoch int, kind string, key_json string, key binary,"
+        " contradicted string",
+    )
+    (garbled,) = records.transform(garbled_ids(keys=keys)).collect()
+    judged = _judged(spark, (0, None, FIRST_MS))
+
+    rows = opened.transform(
+        decide_transactions(
+            records.transform(coordinators_say(keys=keys)), judged, now_ms=START_MS + 1
+        )
+    ).collect()
+
+    found = {row["producer_id"]: (row["status"], row["problem"]) for row in rows}
+    assert garbled["garbled"] == f"the record at offset 1 tells nothing: {why}"
+    assert found == {
+        10: ("ongoing", None),
+        11: ("not known", f"not known: the last record of its id tells nothing: {why}"),
+        12: ("ongoing", None),
+        13: ("hanging", None),
     }
 
 

@@ -100,6 +100,25 @@ def test_members_of_a_classic_group_tell_their_topics_if_they_are_consumers() ->
     assert (state("connect").protocol_type, state("connect").subscribed) == ("connect", None)
 
 
+def test_a_pending_commit_that_cannot_be_decoded_is_told_so() -> None:
+    put = _put(_commit(1), (commit_key("g"), b"\0\3\0", PRODUCER, None))
+
+    found = explain(PLACE, GroupRecords(put.commits, put.pending), Rules(None, {}))
+
+    assert found.why.startswith("not known: OffsetCommitValue.offset is cut off")
+    assert found.why.endswith(", since 1970-01-01 00:00:01.001 UTC")
+
+
+def test_a_member_that_cannot_be_decoded_leaves_its_group_in_doubt_until_it_can() -> None:
+    keys = [b"\0\5" + text("g") + text(name) for name in ("a", "b")]
+    records = [(keys[0], b"\0\0\1"), (keys[1], _member(["t"])), (keys[0], _member(["u"]))]
+
+    states = _put(*((*one, None, None) for one in records)).states
+
+    assert [one.kind for one in states] == [Kind.GARBLED, Kind.GARBLED, Kind.MODERN]
+    assert states[-1].members == 2
+
+
 def _member(topics: list[str], pattern: str | None = None) -> bytes:
     said = {
         **{"instanceId": None, "rackId": None, "clientId": "c", "clientHost": "h"},

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from support.logs.group_logs import batch, commit_key, commit_value, write_log
+from support.logs.group_logs import START_MS, batch, commit_key, commit_value, write_log
 from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
 
 BASES = (0, 2, 4)
@@ -89,6 +90,29 @@ def lags(told: Told) -> dict[str, tuple[str, int | None]]:
     return {row["group_id"]: (row["status"], row["offset_lag"]) for row in told.rows}
 
 
+@pytest.mark.slow
+def test_what_clocks_ahead_have_written_counts_now_and_not_at_an_earlier_moment(
+    spark: SparkSession, disk: Path
+) -> None:
+    file = segment(disk, 4)
+    at = commit_value(8).index(struct.pack(">q", START_MS))
+    value = commit_value(8)[:at] + struct.pack(">q", 2 * START_MS)
+    file.write_bytes(file.read_bytes() + batch(6, (commit_key("all"), value)))
+    built(disk)
+    now = ("--now-ms", str(START_MS + 10_000))
+
+    told = run(disk, "lag", *now)
+    before = run(disk, "lag", "--at", str(START_MS + 5), *now)
+    moved = run(
+        *(disk, "search", "failover", "--group", "all", "--max-latency", "1m", *now),
+        *("--to-warehouse", str(disk.parent / "tables")),
+    )
+
+    assert (told.status, lags(told)["all"]) == (0, ("behind", 1))
+    assert lags(before)["all"] == ("behind", 5)
+    assert [row["committed_offset"] for row in moved.rows] == [8]
+
+
 NOT_KNOWN, WHOLE = ("not known", None), {"all": ("behind", 5), "only-0": ("behind", 9)}
 
 
@@ -149,23 +173,31 @@ def test_a_commit_in_front_of_lost_records_is_not_known(
     assert "not known" in absent.lines
 
 
-def forged(disk: Path) -> None:
+def forged(place: int, group: str) -> Callable[[Path], None]:
     """Write another commit in place of one, with the checksum of what stands there now."""
-    first = batch(2, (commit_key("all"), commit_value(7)))
-    file = segment(disk, 2)
-    file.write_bytes(first + file.read_bytes()[len(first) :])
+
+    def forge(disk: Path) -> None:
+        file = segment(disk, 2)
+        data = file.read_bytes()
+        size = len(batch(2, (commit_key("all"), commit_value(2))))
+        other = batch(2 + place, (commit_key(group), commit_value(7)))
+        file.write_bytes(data[: size * place] + other + data[size:] * (not place))
+
+    return forge
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("happens", "known"),
+    ("happens", "doubted"),
     [
-        (gone(2), {"all", *(f"only-{base}" for base in BASES)}),
-        (forged, {"only-2", "only-4", "all"}),
+        (gone(2), set()),
+        (forged(0, "all"), set()),  # a later record of it counts
+        (forged(1, "only-2"), {"only-2"}),
+        (forged(1, "other"), {"only-2", "other"}),
     ],
 )
-def test_a_whole_copy_answers_and_one_that_another_contradicts_does_not(
-    spark: SparkSession, disk: Path, happens: Callable[[Path], None], known: set[str]
+def test_a_whole_copy_answers_and_keys_that_copies_contradict_each_other_in_are_not_known(
+    spark: SparkSession, disk: Path, happens: Callable[[Path], None], doubted: set[str]
 ) -> None:
     other = disk.with_name("other")
     shutil.copytree(disk, other)
@@ -178,16 +210,23 @@ def test_a_whole_copy_answers_and_one_that_another_contradicts_does_not(
     )
 
     told = run(disk, "lag")
+    explained = run(disk, "lag", "--explain", "only-2")
+    groups = run(disk, "internals", "groups", "--broker-id", "2")
     problems = run(disk, "sql", "SELECT until_offset, problem FROM internal_problems")
+    query = "SELECT key_json, problem FROM internal_current WHERE problem IS NOT NULL"
+    current = run(disk, "sql", query)
 
     found = lags(told)
-    assert {name for name in found if found[name] != NOT_KNOWN} == known
-    if happens is forged:
-        why = "have other records at offset 2 in leader epoch 0, and do not tell which are right"
-        assert told.status == 1
-        assert why in told.lines
-        assert [(row["until_offset"], why in row["problem"]) for row in problems.rows] == [
-            (3, True)
-        ]
-    else:
-        assert (told.status, problems.rows) == (0, [])
+    assert found.keys() == {"all", *(f"only-{base}" for base in BASES)} | doubted
+    assert {name for name in found if found[name] == NOT_KNOWN} == doubted
+    assert {json.loads(row["key_json"])["group"] for row in current.rows} == doubted
+    assert told.status == explained.status == bool(doubted)
+    assert [row["where"] for row in explained.rows] == ["not known" if doubted else "committed"]
+    states = {row["group_id"]: row["group_state"] for row in groups.rows}
+    is_of_another_group = "other" in doubted
+    assert states["only-2"] == ("not known" if is_of_another_group else "Empty")
+    assert (states["all"], groups.status) == ("Empty", is_of_another_group)
+    why = "have other records at offset 3 in leader epoch 0, and do not tell which are right"
+    assert all(why in row["problem"] for row in told.rows if row["group_id"] in doubted)
+    expected = [(4, True)] if doubted else []
+    assert [(row["until_offset"], why in row["problem"]) for row in problems.rows] == expected

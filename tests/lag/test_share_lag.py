@@ -114,8 +114,30 @@ def test_a_record_that_cannot_be_decoded_leaves_its_own_state_in_doubt(spark: Sp
     )
 
     doubts = {row["partition"]: row["state_doubt"] for row in found.collect()}
-    why = "not known: a record of it cannot be decoded: cut off"
+    why = "not known: a record of it tells nothing: cut off"
     assert doubts == {0: why, 1: why, 2: None}
+
+
+def test_a_state_with_another_record_in_another_copy_is_not_known(spark: SparkSession) -> None:
+    log = [snapshot(1, 0, 5), snapshot(2, 1, 5), snapshot(3, 2, 5), update(4, 2, 6, 0)]
+    log += [snapshot(5, 3, 5), snapshot(6, 1, 6)]
+    why = "other records at an offset"
+    keys = rows_of(
+        spark,
+        [
+            (*row[:10], None, why)
+            for row in rows([update(2, 1, 4, 0), update(4, 2, 7, 0), snapshot(5, 4, 5)])
+        ],
+        f"{COLUMNS.partition(', value_json')[0]}, key binary, contradicted string",
+    )
+
+    found = rows_of(spark, rows(log), COLUMNS).transform(
+        decide_share_states(at_ms=1_000_000, keys=keys)
+    )
+
+    doubts = {row["partition"]: row["state_doubt"] for row in found.collect()}
+    told = f"not known: a record of it tells nothing: {why}"
+    assert doubts == {0: None, 1: None, 2: told, 3: told, 4: told}
 
 
 def test_a_state_that_only_another_copy_has_is_not_known_where_records_are_lost(

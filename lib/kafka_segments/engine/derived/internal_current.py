@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.contradicted_keys import with_contradicted
 from kafka_segments.engine.derived.replicas import KnownReplicas, of_answering_replica
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.messages import control
@@ -13,7 +14,7 @@ from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 KEYED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
 """The internal topics whose state is the last value of each key."""
 _CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
-_ADDED = ("_until", "_doubt", "_marker", "_counts")
+_ADDED = ("_until", "_doubt", "_marker", "_counts", "contradicted")
 SHARE_SNAPSHOT, SHARE_UPDATE = (records.kind for records in SHARES)
 
 
@@ -21,6 +22,15 @@ def is_control() -> Column:
     """Tell whether a row is a control record, be it of a type that is known or not."""
     has_type = F.get_json_object("key_json", "$.type").isNotNull()
     return F.col("kind").isin(*_CONTROL_KINDS) | ((F.col("kind") == UNKNOWN) & has_type)
+
+
+def group_of_key() -> Column:
+    """Return the group that a record's key names; null: none.
+
+    Needs: key_json.
+    """
+    names = ("group", "groupId")
+    return F.coalesce(*(F.get_json_object("key_json", f"$.{name}") for name in names))
 
 
 def next_marker() -> Column:
@@ -41,7 +51,9 @@ def _of_next_marker(value: Column) -> Column:
     return F.last(marker, ignorenulls=True).over(later)
 
 
-def current_records(known: KnownReplicas, problems: DataFrame | None = None) -> Transform:
+def current_records(
+    known: KnownReplicas, problems: DataFrame | None = None, keys: DataFrame | None = None
+) -> Transform:
     """Keep the last record of each key of the topics that coordinators keep their state in.
 
     1. Of several replicas of a partition the one that answers for it counts (``choose_replica``).
@@ -66,6 +78,7 @@ def current_records(known: KnownReplicas, problems: DataFrame | None = None) -> 
     waits &= ~F.coalesce("is_tombstone", F.lit(False))
     may_have_ended = F.coalesce(F.col("_marker") >= F.col("_until"), F.col("_marker").isNull())
     is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
+    counts = ~F.coalesce(waits, F.lit(False)) | is_committed | F.col("contradicted").isNotNull()
     of_key = Window.partitionBy("cluster", "topic", "partition", "_kind", "_key")
     of_state = Window.partitionBy("cluster", "topic", "partition", "_key")
     snapshot = F.max(F.when(F.col("kind") == SHARE_SNAPSHOT, F.col("offset"))).over(of_state)
@@ -77,9 +90,10 @@ def current_records(known: KnownReplicas, problems: DataFrame | None = None) -> 
         return (
             records.where(F.col("topic").isin(*KEYED_TOPICS))
             .transform(of_answering_replica(known))
+            .transform(with_contradicted(keys))
             .transform(_with_doubt(problems))
             .withColumn("_marker", _of_next_marker(F.col("offset")))
-            .withColumn("_counts", ~F.coalesce(waits, F.lit(False)) | is_committed)
+            .withColumn("_counts", counts)
             .withColumn("_key", F.coalesce("key_json", F.hex("key")))
             .withColumn("_kind", F.when(is_commit, COMMITS[-1]).otherwise(F.col("kind")))
             .where(F.col("_counts") | (F.col("_doubt").isNotNull() & may_have_ended))
@@ -98,17 +112,22 @@ def current_records(known: KnownReplicas, problems: DataFrame | None = None) -> 
 
 
 def _with_doubt(problems: DataFrame | None) -> Transform:
-    """Add ``_doubt``: why it is not known whether a record is current; null: it is."""
+    """Add ``_doubt``: why it is not known whether a record is current; null: it is.
+
+    Needs: contradicted.
+    """
+    said = F.lit("not known whether it is current: ")
+    contradicted = F.concat(said, "contradicted")
     if problems is None:
-        nothing = {"_until": F.lit(None).cast("long"), "_doubt": F.lit(None).cast("string")}
-        return lambda records: records.withColumns(nothing)
-    why = F.concat(F.lit("not known whether it is current: "), "problem")
+        added = {"_until": F.lit(None).cast("long"), "_doubt": contradicted}
+        return lambda records: records.withColumns(added)
+    why = F.concat(said, "problem")
     of_log = problems.select(*LOG_KEYS, F.col("until_offset").alias("_until"), why.alias("_why"))
     is_in_front = F.col("_until").isNull() | (F.col("offset") < F.col("_until"))
 
     def transform(records: DataFrame) -> DataFrame:
         joined = records.join(F.broadcast(of_log), list(LOG_KEYS), how="left")
-        doubt = F.when(is_in_front, F.col("_why"))
+        doubt = F.coalesce(F.when(is_in_front, F.col("_why")), contradicted)
         return joined.withColumn("_doubt", doubt).select(*records.columns, "_until", "_doubt")
 
     return transform

@@ -41,6 +41,17 @@ def named_partitions(tables: Warehouse) -> DataFrame | None:
     return named_last(tables.read(METADATA_PARTITIONS, columns))
 
 
+def without_left_over(tables: Warehouse) -> Transform:
+    """Return what leaves out the rows of logs that are left over, see ``left_over``.
+
+    Needs: the key of a log.
+    """
+    if tables.version(LOGS) is None:
+        return lambda rows: rows
+    telling = telling_left_over(tables)
+    return lambda rows: rows.transform(telling).where("NOT is_left_over").drop("is_left_over")
+
+
 def telling_left_over(tables: Warehouse) -> Transform:
     """Return what adds ``is_left_over`` to rows with the key of a log, see ``with_left_over``."""
     return with_left_over(tables.read(LOGS, (*LOG_KEYS, "topic_id")), named_partitions(tables))

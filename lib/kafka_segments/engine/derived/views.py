@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 
 from kafka_segments.engine.derived.internal_current import current_records
-from kafka_segments.engine.derived.internal_problems import internal_problems
+from kafka_segments.engine.derived.internal_problems import internal_problems, problems_of
 from kafka_segments.engine.derived.known_replicas import known_replicas
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS, SEGMENTS, Table
 from kafka_segments.engine.tables.delta import Warehouse
@@ -87,8 +87,9 @@ def view_of(tables: Warehouse, name: str) -> DataFrame:
         return internal_problems(tables)
     rows = published(tables, _OF_TABLE.get(name, name))
     if name == CURRENT:
-        problems = internal_problems(tables)
-        rows = rows.transform(current_records(known_replicas(tables), problems))
+        problems = problems_of(tables)
+        current = current_records(known_replicas(tables), problems.logs, problems.keys)
+        rows = rows.transform(current)
     rows = with_timestamps(rows)
     return rows.where(F.col("vanished_at").isNull()) if name == SEGMENTS.name else rows
 

@@ -88,7 +88,6 @@ def run_failover(warehouse: Warehouse, options: FailoverOptions, caches: ExitSta
             warehouse,
             caches,
             cluster=cluster,
-            at_ms=options.now_ms,
             groups=(options.group,),
         ),
         caches,

@@ -1,5 +1,6 @@
 """Read the records about one group in each cluster, and say what was not read."""
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from math import inf
@@ -15,6 +16,7 @@ from kafka_segments.engine.derived.group_offsets import (
     offsets_read,
     unread_partitions,
 )
+from kafka_segments.engine.derived.internal_current import group_of_key
 from kafka_segments.engine.derived.lost_records import as_read, with_unread_until
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import stream_rows
@@ -22,7 +24,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.facts import GroupRecords
-from kafka_segments.verbs.find.lag.group_records import Put, Record, put_in_order
+from kafka_segments.verbs.find.lag.group_records import Doubted, Put, Record, put_in_order
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
 from kafka_segments.verbs.find.lag.tasks import read_commits, read_group
 from kafka_segments.verbs.find.search.log_tables import READING, LogChoice, LogTables
@@ -31,6 +33,7 @@ _SEGMENT = (
     *("cluster", "partition", "path", "base_offset", "next_offset"),
     *("record_count", "min_timestamp_ms", "doubt", "lost", "unread_until"),
 )
+_DOUBTED = ("offset", "timestamp_ms", "kind", "key_json", "contradicted")
 _RECORD = ("offset", "timestamp_ms", "producer_id", "control_type", "key", "value")
 
 
@@ -64,10 +67,14 @@ def read_clusters(
     joined = joined.transform(with_unread_until)
     segments = computed_once(joined.where(may_hold(warehouse, [group], "partition")), caches)
     kept = computed_once(segments.transform(read_group(group)), caches)
+    doubted = _doubted(tables, group, logs)
     by_log: dict[tuple[str, int], list[Row]] = {}
     for row in segments.select(*_SEGMENT).orderBy("base_offset").collect():
         by_log.setdefault((row["cluster"], row["partition"]), []).append(row)
-    read = [GroupRead(*log, _records(kept, rows)) for log, rows in sorted(by_log.items())]
+    read = [
+        GroupRead(*log, _records(kept, rows, doubted.get(log, ())))
+        for log, rows in sorted(by_log.items())
+    ]
     found = [one for one in read if one.records.is_there]
     if not found:
         named = segments.transform(read_commits).where(F.col("group_id").isNotNull())  # no markers
@@ -76,7 +83,23 @@ def read_clusters(
     return found
 
 
-def _records(kept: DataFrame, segments: Sequence[Row]) -> GroupRecords:
+def _doubted(
+    tables: LogTables, group: str, logs: DataFrame
+) -> dict[tuple[str, int], list[Doubted]]:
+    """Return the group's keys that copies contradict each other in, by cluster and partition."""
+    found: dict[tuple[str, int], list[Doubted]] = {}
+    if tables.contradicted is None:
+        return found
+    keys = tables.contradicted.keys.join(logs.select(*LOG_KEYS), list(LOG_KEYS), "left_semi")
+    of_group = keys.where(group_of_key() == group).orderBy("offset")
+    for row in of_group.select("cluster", "partition", *_DOUBTED).collect():
+        offset, timestamp_ms, kind, key_json, why = (row[name] for name in _DOUBTED)
+        one = Doubted(offset, timestamp_ms, kind, json.loads(key_json), why)
+        found.setdefault((row["cluster"], row["partition"]), []).append(one)
+    return found
+
+
+def _records(kept: DataFrame, segments: Sequence[Row], doubted: Sequence[Doubted]) -> GroupRecords:
     """Return what a log's segments have of the group; they are in order."""
     here = kept.where(F.col("path").isin(*(row["path"] for row in segments)))
     errors = here.where(F.col("error").isNotNull())
@@ -86,7 +109,7 @@ def _records(kept: DataFrame, segments: Sequence[Row]) -> GroupRecords:
     markers = sound.where(F.col("control_type").isNotNull())
     ended = markers.join(F.broadcast(producers), "producer_id", how="left_semi")
     rows = of_group.select(*_RECORD).unionByName(ended.select(*_RECORD)).orderBy("offset")
-    put = put_in_order(Record(*row) for row in stream_rows(rows))
+    put = put_in_order((Record(*row) for row in stream_rows(rows)), doubted)
     lost_until, lost_why = _lost(segments, errors.collect(), put)
     complete_from, complete_ms = _complete_from(segments)
     return GroupRecords(

@@ -1,7 +1,7 @@
 """What the records of ``__consumer_offsets`` say about one group, put in order."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kafka_segments.kafka.messages.decoder import Message
@@ -39,11 +39,30 @@ class Put(NamedTuple):
     problems: list[tuple[int, str]]
 
 
-def put_in_order(records: Iterable[Record]) -> Put:
-    """Return what records say about a group; they come in the order of the log."""
-    group = _Group()
+class Doubted(NamedTuple):
+    """A key of the group's that has another record in another copy; ``why`` tells of both."""
+
+    offset: int
+    timestamp_ms: int
+    kind: str
+    key: dict[str, Any]
+    why: str
+
+
+def put_in_order(records: Iterable[Record], doubted: Sequence[Doubted] = ()) -> Put:
+    """Return what records say about a group; they come in the order of the log.
+
+    ``doubted``, in that order, too, stand in the place of the records at their offsets.
+    """
+    group, left = _Group(), list(reversed(doubted))
+    offsets = {one.offset for one in doubted}
     for record in records:
-        group.take(record)
+        while left and left[-1].offset <= record.offset:
+            group.doubt(left.pop())
+        if record.offset not in offsets:
+            group.take(record)
+    for one in reversed(left):
+        group.doubt(one)
     return group.found()
 
 
@@ -56,6 +75,7 @@ class _Group:
         self._states: list[GroupState] = []
         self._problems: list[tuple[int, str]] = []
         self._subscribed: dict[str, frozenset[str] | None] = {}
+        self._garbled: set[tuple[str, str]] = set()
 
     def found(self) -> Put:
         """Return what all of them said; a transaction's commit lies where its record does."""
@@ -95,25 +115,39 @@ class _Group:
         else:
             self._take_state(record, said)
 
+    def doubt(self, one: Doubted) -> None:
+        """Take a key of which it is not known what a record says."""
+        if one.kind in COMMITS:
+            place = (str(one.key["topic"]), int(one.key["partition"]))
+            commit = Commit(one.offset, one.timestamp_ms, problem=one.why)
+            self._commits.setdefault(place, []).append(commit)
+        elif _is_of_state(one.kind):
+            self._garble(one.offset, one.timestamp_ms, one.kind, one.key)
+
+    def _garble(self, offset: int, timestamp_ms: int, kind: str, key: Message) -> None:
+        """Take a record of the group's state that tells nothing; a later one of its key does."""
+        self._garbled.add((kind, json.dumps(key, sort_keys=True, default=str)))
+        self._states.append(GroupState(offset, timestamp_ms, Kind.GARBLED))
+
     def _take_state(self, record: Record, said: InternalRecord) -> None:
-        if said.problem is not None:
-            state = GroupState(record.offset, record.timestamp_ms, Kind.GARBLED)
-            self._states.append(state)
+        if said.key is None or not _is_of_state(said.kind):
             return
+        if said.problem is not None:
+            self._garble(record.offset, record.timestamp_ms, said.kind, said.key)
+            return
+        self._garbled.discard((said.kind, json.dumps(said.key, sort_keys=True, default=str)))
         if said.kind == "GroupMetadata":
             self._states.append(_classic(record, said))
             return
-        if not said.kind.startswith(_MODERN) or said.key is None:
-            return
         if said.kind.endswith("GroupMetadata"):
             kind = Kind.GONE if said.value is None else Kind.MODERN
-        elif said.kind.endswith("MemberMetadata"):
+        else:
             kind = Kind.MODERN
             self._subscribed.pop(str(said.key["memberId"]), None)
             if said.value is not None:
                 self._subscribed[str(said.key["memberId"])] = _topics_of(said.value)
-        else:
-            return
+        if self._garbled:  # of another member, or the group as a whole
+            kind = Kind.GARBLED
         self._states.append(
             GroupState(
                 record.offset,
@@ -124,6 +158,12 @@ class _Group:
                 subscribed=_all(self._subscribed.values()),
             )
         )
+
+
+def _is_of_state(kind: str) -> bool:
+    """Tell whether records of a kind say what a group is."""
+    is_modern = kind.startswith(_MODERN) and kind.endswith(("GroupMetadata", "MemberMetadata"))
+    return kind == "GroupMetadata" or is_modern
 
 
 def _commit(record: Record, said: InternalRecord) -> Commit:

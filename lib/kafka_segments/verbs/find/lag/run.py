@@ -19,6 +19,7 @@ from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.tables.catalog import METADATA_TOPICS
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.engine.tables.long_arithmetic import MOST
 from kafka_segments.kafka.broker_rules.versions import DEFAULT_VERSION, Version
 from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.lag.decide.commits import (
@@ -32,6 +33,7 @@ from kafka_segments.verbs.find.lag.decide.commits import (
     made_later,
     of_groups,
     unread_may_be_lost,
+    with_contradicted_commits,
     with_keys_of,
 )
 from kafka_segments.verbs.find.lag.offsets_topic import no_offsets
@@ -61,6 +63,14 @@ class LagOptions:
     kafka_version: Version = DEFAULT_VERSION
     most_record_bytes: int | None = None
 
+    @property
+    def written_until_ms(self) -> int:
+        """Up to which timestamp records count: all, where no past moment is asked about.
+
+        Clocks of brokers may be ahead.
+        """
+        return MOST if self.at_ms is None else self.at_ms
+
 
 def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> DataFrame:
     """Measure the lag of consumer groups; return the columns of ``decide_lag``.
@@ -81,7 +91,7 @@ def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> Dat
         warehouse,
         caches,
         cluster=choice.cluster,
-        at_ms=moment,
+        at_ms=options.written_until_ms,
         groups=options.groups,
     )
     if options.groups or choice.topics or choice.partitions:
@@ -148,11 +158,12 @@ def committed_offsets(
     caches: ExitStack,
     *,
     cluster: str | None,
-    at_ms: int,
+    at_ms: int = MOST,
     groups: Sequence[str] = (),
 ) -> DataFrame:
     """Read the offsets that counted at ``at_ms``; return the columns of ``decide_commits``.
 
+    ``at_ms`` MOST: those that count now, whatever their timestamps are.
     Says which partitions were not read, ``groups``: of those of these groups alone.
 
     Raises:
@@ -175,6 +186,8 @@ def committed_offsets(
         own = others.select("path", "cluster")
         read = others.transform(read_commits).join(own, "path", how="inner")
         commits = commits.transform(with_keys_of(read, unread))
+    if tables.contradicted is not None:
+        commits = commits.transform(with_contradicted_commits(tables.contradicted.keys, logs))
     tell_not_known(
         unread_partitions(
             warehouse,

@@ -9,7 +9,7 @@ from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.derived.file_sums import with_file_facts
 from kafka_segments.engine.derived.group_offsets import offsets_read, unread_partitions
 from kafka_segments.engine.derived.internal_files import known_files
-from kafka_segments.engine.derived.known_replicas import known_replicas
+from kafka_segments.engine.derived.known_replicas import known_replicas, without_left_over
 from kafka_segments.engine.derived.lost_records import (
     all_lost,
     as_read,
@@ -45,7 +45,6 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
             for.
     """
     choice = options.choice
-    moment = options.now_ms if options.at_ms is None else options.at_ms
     files = known_files(warehouse)
     records = warehouse.read(INTERNAL_RECORDS).transform(with_file_facts(files))
     of_shares = records.where(F.col("topic") == SHARES_TOPIC)
@@ -58,6 +57,7 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
         what = f"records of {SHARES_TOPIC} of cluster"
         require_values(warehouse.root, what, (choice.cluster,), of_shares.select("cluster"))
         records = records.where(F.col("cluster") == choice.cluster)
+    records = records.transform(without_left_over(warehouse))
     logs = LogTables(warehouse, choice, caches)
     replicas = logs.replicas()
     ends = (
@@ -73,8 +73,14 @@ def run_share_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) 
     if not unread.isEmpty():
         copies = of_states.other_copies(unread)
         others = of_shares.join(F.broadcast(copies), list(LOG_KEYS), "left_semi")
-    known = known_replicas(warehouse)
-    decide = decide_share_states(at_ms=moment, known=known, lost=lost, others=others)
+    found = of_states.contradicted
+    decide = decide_share_states(
+        at_ms=options.written_until_ms,
+        known=known_replicas(warehouse),
+        lost=lost,
+        others=others,
+        keys=None if found is None else found.keys,
+    )
     named = records.transform(decide).transform(with_topic_names(_names(warehouse)))
     states = computed_once(named, caches)
     read = _logs_read(records, state_logs)

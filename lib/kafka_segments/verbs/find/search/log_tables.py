@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
-from kafka_segments.engine.derived.contradictions import contradicted_logs
+from kafka_segments.engine.derived.contradictions import Contradicted, contradicted
 from kafka_segments.engine.derived.first_look_only import refuse_first_looks
 from kafka_segments.engine.derived.known_replicas import named_partitions
 from kafka_segments.engine.derived.lost_records import (
@@ -239,16 +239,19 @@ class LogTables:
 
         Needs: ``files``: rows of ``internal_files``, where these tell what was read; None: they do
             not matter.
-        Gives: as ``replicas``, and lost (``lost_records``, of a topic that is chosen by its name
-            ``contradicted_logs``, too, and what was not read of ``files``; null: the log has lost
-            nothing).
+        Gives: as ``replicas``, and lost (``lost_records``, what ``contradicted`` says of whole
+            logs, and what was not read of ``files``; null: the log has lost nothing).
         """
         replicas = self._chosen()
-        others = [contradicted_logs(self._tables, self._choice.topics)]
+        others = [] if self.contradicted is None else [self.contradicted.logs]
         if files is not None:
             others.append(self.segments_as_built().transform(lost_by_files(files)))
-        unread = [one for one in others if one is not None]
-        return replicas.transform(with_lost_of(*unread)) if unread else replicas
+        return replicas.transform(with_lost_of(*others)) if others else replicas
+
+    @cached_property
+    def contradicted(self) -> Contradicted | None:
+        """What copies contradict of coordinators' topics that are chosen by their names."""
+        return contradicted(self._tables, self._choice.topics, self.caches)
 
     def other_copies(self, replicas: DataFrame) -> DataFrame:
         """Return the keys of the other logs of the partitions that some replicas are of.

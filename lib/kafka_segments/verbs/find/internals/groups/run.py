@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
+from kafka_segments.engine.derived.contradictions import contradicted, unsettled
 from kafka_segments.engine.derived.file_sums import with_file_facts
 from kafka_segments.engine.derived.group_offsets import (
     groups_not_known,
@@ -15,6 +16,7 @@ from kafka_segments.engine.derived.group_offsets import (
 )
 from kafka_segments.engine.derived.internal_files import file_facts, known_files
 from kafka_segments.engine.derived.internal_problems import lost_of_replicas
+from kafka_segments.engine.derived.known_replicas import without_left_over
 from kafka_segments.engine.derived.lost_records import (
     as_read,
     lost_by_records,
@@ -64,8 +66,11 @@ def run_groups(warehouse: Warehouse, options: GroupsOptions, caches: ExitStack) 
             require_values(warehouse.root, what, (value,), asked.select(whose))
             asked = asked.where(F.col(whose) == value)
     records = asked.transform(with_file_facts(file_facts(warehouse)))
-    lost = lost_of_replicas(warehouse, OFFSETS_TOPIC)
-    rows = records.transform(decide_groups(options.rules, lost))
+    records = records.transform(without_left_over(warehouse))
+    found = contradicted(warehouse, (OFFSETS_TOPIC,), caches)
+    lost = lost_of_replicas(warehouse, OFFSETS_TOPIC, found)
+    keys = None if found is None else records.transform(unsettled(found.keys))
+    rows = records.transform(decide_groups(options.rules, lost, keys))
     logs = _logs_read(warehouse, records, options.cluster, caches)
     if options.broker_id is None:
         tell_not_known(

@@ -96,8 +96,11 @@ def run_transactions(
         .transform(_with_cleanup_policy(warehouse))
     )
     opened = opened.transform(with_log_doubts(replicas))
-    says = records.transform(coordinators_say(known_replicas(warehouse)))
-    judged = _judged(warehouse, options, records, caches)
+    of_states = LogChoice(topics=(TRANSACTIONS_TOPIC,), cluster=options.choice.cluster)
+    state_logs = LogTables(warehouse, of_states, caches, also=READING)
+    keys = None if state_logs.contradicted is None else state_logs.contradicted.keys
+    says = records.transform(coordinators_say(known_replicas(warehouse), keys))
+    judged = _judged(warehouse, state_logs, records, keys, caches)
     tell_not_known(unread_lines(row.asDict() for row in judged.collect()))
     tell_not_known(_without_log(warehouse, options.choice, replicas))
     tell_not_known(hidden_lines(row.asDict(recursive=True) for row in _in_doubt(replicas)))
@@ -133,19 +136,22 @@ def _without_log(tables: Warehouse, choice: LogChoice, replicas: DataFrame) -> l
 
 
 def _judged(
-    warehouse: Warehouse, options: TransactionsOptions, records: DataFrame, caches: ExitStack
+    warehouse: Warehouse,
+    state_logs: LogTables,
+    records: DataFrame,
+    keys: DataFrame | None,
+    caches: ExitStack,
 ) -> DataFrame:
     """Say of each partition of the coordinator's log whether it was read: ``judge_state_logs``."""
-    choice = LogChoice(topics=(TRANSACTIONS_TOPIC,), cluster=options.choice.cluster)
     files = known_files(warehouse)
     of_state = records.where(F.col("topic") == TRANSACTIONS_TOPIC)
     # A batch that was being written may say more than all that was read: no end of a file is open.
     closed = of_state.transform(with_file_facts(files)).withColumn("is_active", F.lit(False))
-    replicas = LogTables(warehouse, choice, caches, also=READING).coordinators(files)
+    replicas = state_logs.coordinators(files)
     replicas = replicas.transform(with_lost_of(lost_by_records(closed)))
     columns = (*SEGMENT_KEYS, "last_modified_ms", "vanished_at")
     segments = warehouse.read(SEGMENTS, columns).where("vanished_at IS NULL")
-    garbled = of_state.transform(garbled_ids(known_replicas(warehouse)))
+    garbled = of_state.transform(garbled_ids(known_replicas(warehouse), keys))
     read = replicas.transform(sum_up_replicas(segments, garbled))
     named = named_partitions(warehouse)
     if named is None:

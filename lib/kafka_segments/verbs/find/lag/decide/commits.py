@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
+from kafka_segments.kafka.messages.records import COMMITS
 
 COMMIT_KEY = ("cluster", "group_id", "topic", "partition")
 UP_TO_DATE, BEHIND, AHEAD = "up to date", "behind", "ahead of the log's end"
@@ -122,6 +123,40 @@ def with_keys_of(others: DataFrame, unread: DataFrame) -> Transform:
         rows = keys.join(F.broadcast(of_partition), ["cluster", "offsets_partition"])
         rows = rows.withColumn("position", F.lit(NO_OFFSET).cast("long"))
         return commits.unionByName(rows, allowMissingColumns=True)
+
+    return transform
+
+
+def with_contradicted_commits(keys: DataFrame, logs: DataFrame) -> Transform:
+    """Put rows in the place of commits that are other ones in other copies: nothing is known.
+
+    Needs: what ``decide_commits`` does; ``keys``: rows of ``contradicted_keys``; ``logs``: the key
+        of a log, commits_doubt, lost of the copies that answer.
+    Gives: the same, with commits_doubt of each such key at its offset.
+    """
+    key = F.from_json("key_json", "struct<`group`: string, topic: string, partition: int>")
+    why = F.concat(F.lit("not known: "), "contradicted")
+    at = ("cluster", "offsets_partition", "position")
+    rows = (
+        keys.where(F.col("kind").isin(*COMMITS))
+        .join(logs, list(LOG_KEYS))
+        .withColumn("_key", key)
+        .select(
+            "cluster",
+            F.col("partition").alias("offsets_partition"),
+            F.col("offset").alias("position"),
+            F.col("timestamp_ms").alias("record_timestamp_ms"),
+            F.col("_key.group").alias("group_id"),
+            F.col("_key.topic").alias("topic"),
+            F.col("_key.partition").alias("topic_partition"),
+            F.coalesce("commits_doubt", why).alias("commits_doubt"),
+            "lost",
+        )
+    )
+
+    def transform(commits: DataFrame) -> DataFrame:
+        own = commits.join(rows.select(*at), list(at), "left_anti")
+        return own.unionByName(rows, allowMissingColumns=True)
 
     return transform
 

@@ -20,7 +20,7 @@ class Commit(NamedTuple):
         expire_ms: When it expires by itself, as a client before 2.1 asked for; None: by the broker.
         leader_epoch: Of the last record that was consumed; None: not told.
         metadata: What the client wrote beside it.
-        problem: Why the value cannot be decoded; None: it can.
+        problem: Why the value tells nothing; None: it does.
     """
 
     record_offset: int
@@ -48,7 +48,7 @@ class GroupState(NamedTuple):
     Attributes:
         record_offset: In ``__consumer_offsets``.
         timestamp_ms: Of the record.
-        kind: Of group; GONE: its record has a tombstone; GARBLED: it cannot be decoded.
+        kind: Of group; GONE: its record has a tombstone; GARBLED: it tells nothing.
         members: How many it has.
         since_ms: Since when it is in that state; None: not told.
         protocol_type: Of a classic group: ``consumer``, another, or empty.

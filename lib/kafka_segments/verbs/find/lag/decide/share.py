@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.contradicted_keys import with_contradicted
 from kafka_segments.engine.derived.internal_current import SHARE_SNAPSHOT, SHARE_UPDATE
 from kafka_segments.engine.derived.lost_records import with_lost, with_unread
 from kafka_segments.engine.derived.replicas import (
@@ -38,6 +39,7 @@ def decide_share_states(
     known: KnownReplicas = NOTHING_KNOWN,
     lost: DataFrame | None = None,
     others: DataFrame | None = None,
+    keys: DataFrame | None = None,
 ) -> Transform:
     """Tell what the share coordinator had of each partition of each share group at a moment.
 
@@ -52,7 +54,8 @@ def decide_share_states(
 
     Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas;
         ``lost``: rows of ``lost_records``, None: there are none; ``others``: rows of
-        ``internal_records`` of other copies of the logs in ``lost``, None: there are none.
+        ``internal_records`` of other copies of the logs in ``lost``, None: there are none;
+        ``keys``: rows of ``contradicted_keys``, None: there are none.
     Gives: cluster, group_id, topic_id, partition, is_known (false: case 3), start_offset (null:
         the group has read nothing), delivery_complete_count (null: not known), state_offset (of
         the last record), state_ms, state_doubt (why the state is not known; null: it is).
@@ -76,17 +79,17 @@ def decide_share_states(
         place["why"],
     )
     is_lost = F.coalesce(F.max("_snapshot"), F.lit(_NONE)) < place["until"]
-    garbled = F.max_by(
-        "problem", F.when(is_counted & F.col("problem").isNotNull(), F.col("offset"))
-    )
-    no_word = F.concat(F.lit("not known: a record of it cannot be decoded: "), garbled)
-    doubt = F.coalesce(F.max("doubt"), F.when(is_lost, why), no_word)
+    no_word = F.when(is_counted, F.coalesce("problem", "contradicted"))
+    garbled = F.max_by(no_word, F.when(no_word.isNotNull(), F.col("offset")))
+    why_garbled = F.concat(F.lit("not known: a record of it tells nothing: "), garbled)
+    doubt = F.coalesce(F.max("doubt"), F.when(is_lost, why), why_garbled)
 
     def transform(records: DataFrame) -> DataFrame:
         states = (
             records.where(F.col("topic") == SHARES_TOPIC)
             .transform(with_doubt(known))
             .transform(with_unread)
+            .transform(with_contradicted(keys))
             .transform(with_lost(lost))
             .transform(_with_keys)
             .withColumn("_value", F.from_json("value_json", value))
@@ -94,7 +97,7 @@ def decide_share_states(
                 "cluster",
                 *_key_fields(),
                 *("offset", "timestamp_ms", "kind", "is_tombstone", "_value", "problem"),
-                *("doubt", "unread", "lost"),
+                *("contradicted", "doubt", "unread", "lost"),
                 F.col("partition").alias("_state_partition"),
                 (F.col("timestamp_ms") <= at_ms).alias("_is_known"),
             )

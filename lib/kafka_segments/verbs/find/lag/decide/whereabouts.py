@@ -94,7 +94,7 @@ def explain(place: Place, records: GroupRecords, rules: Rules) -> Explained:
     found = _explained(place, commits, records, rules)
     seen = -1 if last is None else last.record_offset
     if last is not None and last.problem is not None:
-        why = f"its last commit cannot be decoded: {last.problem}"
+        why = f"its last commit tells nothing: {last.problem}"
         return found._replace(where=Whereabouts.NOT_KNOWN, why=why, is_lost=True)
     if records.lost_until is not None and seen < records.lost_until:
         return found._replace(where=Whereabouts.NOT_KNOWN, why=records.lost_why, is_lost=True)
@@ -107,7 +107,9 @@ def _explained(
     kept = next((one for one in reversed(commits) if one.committed is not None), None)
     pending = records.pending.get(place)
     if pending is not None:
-        told = f"offset {pending.committed}, since {moment_text(pending.timestamp_ms)}"
+        is_told = pending.problem is None
+        told = f"offset {pending.committed}" if is_told else f"not known: {pending.problem}"
+        told = f"{told}, since {moment_text(pending.timestamp_ms)}"
         current = kept if commits and commits[-1].committed is not None else None
         return Explained(Whereabouts.PENDING, told, current)
     if not commits:
@@ -157,7 +159,7 @@ def _gone(
         why = "what its group was then is compacted away: it expired or was deleted"
         return found._replace(why=why)
     if state is not None and state.kind == Kind.GARBLED:
-        why = "what its group was then cannot be decoded: it expired or was deleted"
+        why = "what its group was then is not told: it expired or was deleted"
         return found._replace(why=why)
     cannot = _cannot_expire(place[0], state)
     if cannot:

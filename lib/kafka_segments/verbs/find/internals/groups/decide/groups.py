@@ -6,12 +6,12 @@ Each replica is judged by itself, because each may become the coordinator's.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.derived.internal_current import is_control
+from kafka_segments.engine.derived.internal_current import group_of_key, is_control
 from kafka_segments.engine.derived.lost_records import with_lost
 from kafka_segments.engine.tables.findings import is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.broker_rules.group_records import GroupRecordRules
-from kafka_segments.kafka.messages.records import UNKNOWN
+from kafka_segments.kafka.messages.records import COMMITS, UNKNOWN
 from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 from kafka_segments.verbs.find.internals.groups.decide.records import (
     LIVE,
@@ -27,12 +27,14 @@ _BY_HARM = (LOADS, SKIPS, FAILS, DAMAGED)
 _STATE = {"group_type": "string", "group_state": "string", "members": "long"}
 
 
-def decide_groups(rules: GroupRecordRules, lost: DataFrame | None = None) -> Transform:
+def decide_groups(
+    rules: GroupRecordRules, lost: DataFrame | None = None, keys: DataFrame | None = None
+) -> Transform:
     """Decide for each partition of ``__consumer_offsets`` if it loads, and sum up what is in it.
 
     Needs: rows of ``internal_records`` with what is known of their files (``with_file_facts``);
         ``lost``: up to where it is not known what is current (``lost_of_replicas``), None: of all
-        logs it is.
+        logs it is; ``keys``: rows of ``unsettled``, None: there are none.
     Gives: the log's keys, group_id (null: the row is of the whole partition), group_type (``not
         known``; null: there is no such group, though records are left), group_state (so, too),
         members (null: as group_type); load (the worst of its records), refused_records (which the
@@ -59,11 +61,30 @@ def decide_groups(rules: GroupRecordRules, lost: DataFrame | None = None) -> Tra
             rows.where(F.col("group_id").isNotNull())
             .groupBy(*LOG_KEYS, "group_id")
             .agg(*(sum_.alias(name) for name, sum_ in sums.items()), *live_values())
+            .transform(_with_contradicted(keys))
             .transform(with_group_states)
             .withColumn("reason", F.coalesce("reason", "state_doubt"))
             .drop("state_doubt")
         )
         return groups.unionByName(whole).select(*LOG_KEYS, "group_id", *_STATE, *sums)
+
+    return transform
+
+
+def _with_contradicted(keys: DataFrame | None) -> Transform:
+    """Add ``_contradicted``: why another copy has another record of a group; null: none has.
+
+    A commit in place of another one of its key says nothing else of its group.
+    """
+    if keys is None:
+        return lambda groups: groups.withColumn("_contradicted", F.lit(None).cast("string"))
+    tells = ~(F.col("kind").isin(*COMMITS) & F.col("is_only_key"))
+    of_keys = keys.where(tells).withColumn("group_id", group_of_key())
+    of_groups = of_keys.groupBy(*LOG_KEYS, "group_id").agg(F.max("contradicted").alias("_why"))
+
+    def transform(groups: DataFrame) -> DataFrame:
+        joined = groups.join(of_groups, [*LOG_KEYS, "group_id"], how="left")
+        return joined.withColumnRenamed("_why", "_contradicted")
 
     return transform
 

@@ -6,7 +6,7 @@ Rows are of one replica: each broker's cleaner has worked on its own.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.derived.internal_current import is_control, next_marker
+from kafka_segments.engine.derived.internal_current import group_of_key, is_control, next_marker
 from kafka_segments.engine.tables.keys import LOG_KEYS
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.kafka.messages import control
@@ -57,11 +57,10 @@ def with_fates(records: DataFrame) -> DataFrame:
         .when(F.col("is_tombstone"), TOMBSTONE)
         .otherwise(LIVE)
     )
-    groups = (F.get_json_object("key_json", f"$.{name}") for name in ("group", "groupId"))
     return (
         records.withColumn("_counts", is_record & ~is_aborted)
         .withColumn("_key", F.struct("key_version", F.coalesce("key_json", F.hex("key"))))
         .withColumn("fate", fate)
-        .withColumn("group_id", F.coalesce(*groups))
+        .withColumn("group_id", group_of_key())
         .drop("_counts", "_key")
     )

@@ -71,9 +71,10 @@ def with_group_states(groups: DataFrame) -> DataFrame:
        be it a tombstone: of a group without such a record one may be among them. So is the state
        of a classic group, which is in that record. A newer group's members have records of their
        own, each of which may be among the lost ones.
-    5. Nor is the state known where a record of it cannot be decoded.
+    5. Nor is the state known where a record of it cannot be decoded, nor type and state where
+       another copy has another record.
 
-    Needs: the aggregates of ``live_values``.
+    Needs: the aggregates of ``live_values``, and _contradicted (why; null: no other copy has).
     Gives: the other columns, and group_type (``not known``; null: there is no such group),
         group_state (so, too), members (null: no group, or not known), state_doubt (why the state is
         not known; null: it is).
@@ -119,7 +120,7 @@ def with_group_states(groups: DataFrame) -> DataFrame:
 def _is_type_known() -> Column:
     is_told = (F.col("_metadata_behind") > 0) & (F.col("_metadata_in_front") == 0)
     is_told &= (F.col("_live_behind") > 0) | (F.col("_live") == 0)
-    return F.col("_lost").isNull() | is_told
+    return (F.col("_lost").isNull() | is_told) & F.col("_contradicted").isNull()
 
 
 def _state_doubt(group_type: Column) -> Column:
@@ -127,7 +128,13 @@ def _state_doubt(group_type: Column) -> Column:
     is_in_one_record = F.coalesce(group_type == CLASSIC, F.lit(True))
     is_known = F.col("_lost").isNull() | (_is_type_known() & is_in_one_record)
     why = F.concat(F.lit("not known: a record of it may be in what is missing: "), "_lost.why")
-    return F.when(~is_known, why).when(F.col("_garbled").isNotNull(), F.col("_garbled"))
+    of_copies = F.concat(F.lit("not known: "), "_contradicted")
+    is_contradicted = F.col("_contradicted").isNotNull()
+    return (
+        F.when(is_contradicted, of_copies)
+        .when(~is_known, why)
+        .when(F.col("_garbled").isNotNull(), F.col("_garbled"))
+    )
 
 
 def _live(kind: str, value: Column) -> Column:

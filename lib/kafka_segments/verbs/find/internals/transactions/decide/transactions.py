@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.contradicted_keys import with_contradicted
 from kafka_segments.engine.derived.replicas import (
     NOTHING_KNOWN,
     KnownReplicas,
@@ -36,7 +37,9 @@ _KIND = TRANSACTIONS[0].kind
 _OF_ID = ("state_offset", "state_problem")
 
 
-def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
+def coordinators_say(
+    known: KnownReplicas = NOTHING_KNOWN, keys: DataFrame | None = None
+) -> Transform:
     """Return the last word of the transaction coordinator's log on each producer.
 
     1. A transactional id belongs to the producer that its last record names. Of several replicas
@@ -45,12 +48,13 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
        another producer came after its own. The last record that names it counts, in any replica:
        one may still hold what the cleaner has removed from another.
 
-    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas.
+    Needs: rows of ``internal_records``; ``known``: what the tables know of their replicas;
+        ``keys``: rows of ``contradicted_keys``, None: there are none.
     Gives: cluster, state_partition (of the coordinator's log), transactional_id, producer_id,
         coordinator_epoch (the producer's, as the coordinator has it), state, is_forgotten,
         timeout_ms, coordinator_start_ms (null: none), partitions (names), state_offset (of the last
         record of the id that is left in the replica that answers; null: none), state_problem (why
-        that record cannot be decoded; null: it can).
+        that record tells nothing; null: it does).
     Source: TransactionState.
     """
     key = ["cluster", "key_json"]
@@ -60,7 +64,7 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
         said = records.transform(_of_ids)
         said = said.withColumn("_value", F.from_json("value_json", _VALUE))
         of_id = {"state_offset": F.col("offset"), "state_problem": F.col("problem")}
-        newest = said.transform(_last_of_ids(known)).withColumns(of_id)
+        newest = said.transform(_last_of_ids(known, keys)).withColumns(of_id)
         last = newest.where("NOT is_tombstone").transform(_said(is_forgotten=False))
         earlier = (
             said.where("NOT is_tombstone")
@@ -75,16 +79,16 @@ def coordinators_say(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
     return transform
 
 
-def garbled_ids(known: KnownReplicas = NOTHING_KNOWN) -> Transform:
-    """Return the partitions of the coordinator's log that have an id whose state cannot be decoded.
+def garbled_ids(known: KnownReplicas = NOTHING_KNOWN, keys: DataFrame | None = None) -> Transform:
+    """Return the partitions of the coordinator's log with an id whose last record tells nothing.
 
-    Needs, ``known``: as ``coordinators_say``.
+    Needs, ``known``, ``keys``: as ``coordinators_say``.
     Gives: cluster, partition, garbled (why).
     """
-    why = F.format_string("the record at offset %d cannot be decoded: %s", "offset", "problem")
+    why = F.format_string("the record at offset %d tells nothing: %s", "offset", "problem")
 
     def transform(records: DataFrame) -> DataFrame:
-        newest = records.transform(_of_ids).transform(_last_of_ids(known))
+        newest = records.transform(_of_ids).transform(_last_of_ids(known, keys))
         newest = newest.where("problem IS NOT NULL")
         return newest.groupBy("cluster", "partition").agg(F.min(why).alias("garbled"))
 
@@ -97,12 +101,17 @@ def _of_ids(records: DataFrame) -> DataFrame:
     return records.where(F.col("topic") == TRANSACTIONS_TOPIC).where(is_named)
 
 
-def _last_of_ids(known: KnownReplicas) -> Transform:
-    """Keep the last record of each transactional id in the replica that answers."""
+def _last_of_ids(known: KnownReplicas, keys: DataFrame | None) -> Transform:
+    """Keep the last record of each transactional id in the replica that answers.
+
+    ``problem`` is also why another copy has another record there.
+    """
+    problem = F.coalesce("problem", "contradicted")
     of_id = Window.partitionBy("cluster", "key_json").orderBy(F.desc("offset"))
 
     def transform(said: DataFrame) -> DataFrame:
-        answering = said.transform(of_answering_replica(known))
+        answering = said.transform(of_answering_replica(known)).transform(with_contradicted(keys))
+        answering = answering.withColumn("problem", problem).drop("contradicted")
         return answering.withColumn("_turn", F.row_number().over(of_id)).where("_turn = 1")
 
     return transform
@@ -327,9 +336,7 @@ def decide_transactions(coordinators: DataFrame, judged: DataFrame, *, now_ms: i
     problem = F.coalesce(
         "log_doubt",
         "own_unread",
-        F.concat(
-            F.lit("not known: the last record of its id cannot be decoded: "), "state_problem"
-        ),
+        F.concat(F.lit("not known: the last record of its id tells nothing: "), "state_problem"),
         F.when(hangs & F.col("state_partition").isNull(), F.col("all_unread")),
         F.when(hangs & ~is_newer, F.lit(_OLDER)),
     )
