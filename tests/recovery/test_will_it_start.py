@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from kafka_segments.cli import cli
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.verbs.change.recovery import folders
@@ -412,6 +413,28 @@ def test_a_log_that_cannot_be_listed_is_not_known_and_no_folder_goes_for_it(
     assert f"{found.name}: Permission denied" in row["not_known"][0]
     assert "not known whether it starts" in done.output
     assert done.output.count("Permission denied") == 1
+
+
+def test_a_folder_of_which_something_cannot_be_read_is_no_missing_one(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _in_b(node)
+
+    def refuse(folder: Place, base: int, files: Any, **more: Any) -> Any:
+        if folder.path.endswith(found.name):
+            raise PermissionError(13, "Permission denied", folder.path)
+        return read_segment_end(folder, base, files, **more)
+
+    monkeypatch.setattr(start_reader, "read_segment_end", refuse)
+    unread = CliRunner().invoke(cli, ["triage", str(node)])
+    monkeypatch.undo()
+    (found / "partition.metadata").write_text("no topic id")
+    spoilt = CliRunner().invoke(cli, ["triage", str(node)])
+
+    assert unread.exit_code == spoilt.exit_code == 1
+    assert "Permission denied" in unread.output
+    assert "version 0 and a topic_id expected" in spoilt.output
+    assert "is in no directory" not in unread.output + spoilt.output
 
 
 def test_a_bootstrap_checkpoint_that_we_may_not_read_does_not_end_the_broker(

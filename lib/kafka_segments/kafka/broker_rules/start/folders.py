@@ -35,12 +35,13 @@ class _Live(NamedTuple):
 def decide_logs(node: Node) -> Iterator[StartFinding]:
     """Say what becomes of the logs of all directories that are served."""
     live: list[_Live] = []
-    strays: set[tuple[str, int]] = set()  # each is told once: an empty log takes its place
+    others: set[tuple[str, int]] = set()  # each is told once: strays, and what was not read
     for one in served(node):
         for log in one.logs:
             decision = _decision(node, one, log)
             yield from decision.of_files()
             if log.unreadable is not None or log.topic_id.bad is not None:
+                others |= {(log.topic, log.partition)} if log.state == FolderState.LIVE else set()
                 continue
             if log.state == FolderState.DELETE:
                 yield from _deleted(node, one, log)
@@ -49,14 +50,14 @@ def decide_logs(node: Node) -> Iterator[StartFinding]:
                 continue
             stray = _stray(node, one, log)
             if stray is not None:
-                strays.add((log.topic, log.partition))
+                others.add((log.topic, log.partition))
                 yield stray
                 continue
             live.append(_Live(one, log, _replica(node, log)))
             yield from decision.of_records()
     yield from _doubles(live)
     yield from _futures(node, live)
-    yield from _missing_folders(node, live, strays)
+    yield from _missing_folders(node, live, others)
 
 
 def _deleted(node: Node, one: StartDir, log: StartLog) -> Iterator[StartFinding]:
@@ -177,13 +178,16 @@ def _futures(node: Node, live: Sequence[_Live]) -> Iterator[StartFinding]:
 
 
 def _missing_folders(
-    node: Node, live: Sequence[_Live], strays: set[tuple[str, int]]
+    node: Node, live: Sequence[_Live], others: set[tuple[str, int]]
 ) -> Iterator[StartFinding]:
-    """Yield the node's partitions without a folder, of which a checkpoint has noted something."""
+    """Yield the node's partitions without a folder, of which a checkpoint has noted something.
+
+    ``others``: those whose folder is renamed ``-stray``, or could not be read, which is told.
+    """
     metadata, node_id = node.facts.metadata.facts, node.node_id
     if metadata is None or node_id is None:
         return
-    there = strays | {(found.log.topic, found.log.partition) for found in live}
+    there = others | {(found.log.topic, found.log.partition) for found in live}
     unseen = {path for one in node.facts.dirs for path, _ in one.unread}
     dirs = {identity.directory_id: uri for uri, identity in node.identities.items()}
     unread = {directory for ids in metadata.directory_ids.values() for directory in ids} - set(dirs)
