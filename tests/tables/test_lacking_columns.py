@@ -1,9 +1,10 @@
 """Which table lacks the column for want of which a verb failed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from kafka_segments.engine.tables.catalog import (
     INTERNAL_RECORDS,
@@ -12,7 +13,7 @@ from kafka_segments.engine.tables.catalog import (
     SEGMENTS,
     Table,
 )
-from kafka_segments.engine.tables.lacking_columns import lacking_column
+from kafka_segments.engine.tables.lacking_columns import lacking_column, retyped_column
 from kafka_segments.files.delta.create import create_table
 
 _SPARKS = "[UNRESOLVED_COLUMN] A column, variable with name `{}` cannot be resolved."
@@ -54,3 +55,24 @@ def test_another_failure_is_of_no_table(tmp_path: Path) -> None:
 
     said = (_SPARKS.format("damage"), _SPARKS.format("of_a_person"), "high_watermark")
     assert [lacking_column(str(tmp_path), text) for text in said] == [None] * 3
+
+
+def test_a_column_of_another_kind_of_type_is_named_and_a_narrower_number_is_none(
+    tmp_path: Path,
+) -> None:
+    _made(tmp_path, LOGS)
+    uri, told = str(tmp_path / SEGMENTS.name), []
+    narrower = {"size_bytes": IntegerType()}
+    for other in (narrower, {**narrower, "next_offset": StringType()}):
+        fields = [
+            StructField(one.name, other.get(one.name, one.dataType)) for one in SEGMENTS.schema
+        ]
+        shutil.rmtree(uri, ignore_errors=True)
+        create_table(uri, schema=StructType(fields).json(), properties={}, clustered_by=())
+        told.append(retyped_column(str(tmp_path)))
+
+    assert told == [
+        None,
+        f"table {uri} was altered: its column next_offset is string, number expected. Restore it"
+        f" from a copy, or move {uri} away: `kafka-segments build --full` makes it anew",
+    ]

@@ -63,15 +63,18 @@ def verb_session(
     Raises:
         UsageError: Spark is not installed, or there can be no session, see ``spark_session``.
         SparkEndedError: Spark's JVM did not start, or it ended.
-        BrokenTableError: the verb failed, and a table of the warehouse is not whole, or lacks a
-            column.
+        BrokenTableError: the verb failed, and a table of the warehouse is not whole, lacks a
+            column, or has one of another type.
     """
     require_extra("spark", verb)
     from kafka_segments.engine.choose import few_rows  # noqa: PLC0415
     from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
-    from kafka_segments.engine.tables.lacking_columns import lacking_column  # noqa: PLC0415
+    from kafka_segments.engine.tables.lacking_columns import (  # noqa: PLC0415
+        lacking_column,
+        retyped_column,
+    )
     from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much  # noqa: PLC0415
     from kafka_segments.files.delta.health import first_broken  # noqa: PLC0415
 
@@ -97,7 +100,8 @@ def verb_session(
             if warehouse is None:
                 raise
             broken = first_broken(warehouse, str(error))
-            why = broken.text if broken else lacking_column(warehouse, str(error))
+            of_column = lacking_column(warehouse, str(error)) or retyped_column(warehouse)
+            why = broken.text if broken else of_column
             if why is None:
                 raise
             raise BrokenTableError(why) from error

@@ -1,8 +1,10 @@
-"""A column that a table of a warehouse lacks, named where a verb failed for want of it."""
+"""A column that a table of a warehouse lacks, or has of another type, where a verb failed by it."""
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from kafka_segments.engine.tables.catalog import ALL_TABLES
 from kafka_segments.errors import KafkaSegmentsError
@@ -11,6 +13,8 @@ from kafka_segments.files.delta.metadata import read_metadata
 from kafka_segments.files.storage.uris import join_uri
 
 _NAMED = re.compile(r"with name `(\w+)` cannot be resolved|Field \"(\w+)\" does not exist")
+
+_NUMBER = re.compile(r"byte|short|integer|long|float|double|decimal")
 
 
 def lacking_column(warehouse: str, said: str) -> str | None:
@@ -26,11 +30,41 @@ def lacking_column(warehouse: str, said: str) -> str | None:
             uri = join_uri(warehouse, table.name)
             with suppress(KafkaSegmentsError, OSError):
                 if name not in _columns(uri, default=name):
-                    anew = made_anew(uri) or f"{uri} away: its rows are lost"
-                    return (
-                        f"table {uri} has no column {name}. Restore it from a copy, or move {anew}"
-                    )
+                    return f"table {uri} has no column {name}. {_step(uri)}"
     return None
+
+
+def retyped_column(warehouse: str) -> str | None:
+    """Return in words which table has a column of another kind of type, and the step.
+
+    Numbers are of one kind, however wide. Tables that cannot be looked at are passed over. None:
+    there is none.
+    """
+    for table in ALL_TABLES:
+        uri = join_uri(warehouse, table.name)
+        with suppress(KafkaSegmentsError, OSError):
+            found = read_metadata(uri)
+            fields = [] if found is None else json.loads(found.schema)["fields"]
+            there = {field["name"]: field["type"] for field in fields}
+            for field in table.schema:
+                expected = field.dataType.jsonValue()
+                kind, of = _kind(there.get(field.name, expected)), _kind(expected)
+                if kind != of:
+                    what = f"its column {field.name} is {kind}, {of} expected"
+                    return f"table {uri} was altered: {what}. {_step(uri)}"
+    return None
+
+
+def _kind(of_type: Any) -> str:
+    """Return the kind of a type as a schema's JSON has it."""
+    if isinstance(of_type, Mapping):
+        return str(of_type["type"])
+    return "number" if _NUMBER.match(str(of_type)) else str(of_type)
+
+
+def _step(uri: str) -> str:
+    anew = made_anew(uri) or f"{uri} away: its rows are lost"
+    return f"Restore it from a copy, or move {anew}"
 
 
 def _columns(uri: str, *, default: str | None) -> list[str | None]:
