@@ -12,8 +12,18 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
-from support.logs.group_logs import START_MS, batch, commit_key, commit_value, write_log
+from support.logs.group_logs import (
+    COMMIT,
+    START_MS,
+    batch,
+    commit_key,
+    commit_value,
+    marker,
+    text,
+    write_log,
+)
 from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
+from support.logs.strategies import TRANSACTIONAL
 
 BASES = (0, 2, 4)
 LOG, METADATA = "__consumer_offsets-0", [topic("__consumer_offsets", 1), partition(1, 0, (1, 2))]
@@ -230,3 +240,33 @@ def test_a_whole_copy_answers_and_keys_that_copies_contradict_each_other_in_are_
     assert all(why in row["problem"] for row in told.rows if row["group_id"] in doubted)
     expected = [(4, True)] if doubted else []
     assert [(row["until_offset"], why in row["problem"]) for row in problems.rows] == expected
+
+
+@pytest.mark.slow
+def test_a_marker_that_is_another_record_in_another_copy_does_not_tell_what_hangs(
+    spark: SparkSession, disk: Path
+) -> None:
+    names = ("__consumer_offsets", "__transaction_state")
+    metadata = [topic(name, number) for number, name in enumerate(names, 1)]
+    metadata += [partition(number, 0, (1, 2)) for number in (1, 2)]
+    (disk / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(log_bytes(metadata))
+    state = struct.pack(">hqhibiqq", 0, 40, 0, 60_000, 0, 0, START_MS, -1)
+    (disk / "__transaction_state-0").mkdir()
+    file = disk / "__transaction_state-0" / f"{0:020d}.log"
+    file.write_bytes(batch(0, (struct.pack(">h", 0) + text("an-id"), state)))
+    flags = {"producer_id": 50, "flags": TRANSACTIONAL}
+    opened = batch(6, (commit_key("all"), commit_value(6)), **flags)
+    sound = segment(disk, 4).read_bytes() + opened
+    segment(disk, 4).write_bytes(sound + marker(7, 50, COMMIT))
+    other = disk.with_name("other")
+    shutil.copytree(disk, other)
+    shutil.rmtree(other / "__cluster_metadata-0")
+    properties = other / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=2"))
+    segment(disk, 4).write_bytes(sound + batch(7, (commit_key("forged"), commit_value(7))))
+    run(disk, "build", "--internals", "--source", str(disk), "--source", str(other))
+
+    told = run(disk, "internals", "transactions")
+
+    assert [(row["producer_id"], row["status"]) for row in told.rows] == [(50, "not known")]
+    assert "have other records at offset 7" in told.rows[0]["problem"]

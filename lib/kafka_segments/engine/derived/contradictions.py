@@ -150,11 +150,12 @@ def contradicted_keys(copies: DataFrame, places: DataFrame) -> Transform:
         ``contradictions``.
     Gives, for each of the copies: the key of a log, offset, leader_epoch, timestamp_ms (the
         earliest), kind, key_version, key_json, key, contradicted (why), is_only_key (all copies
-        have this key there).
+        have a value of this key there, or all a tombstone).
     """
     keyed = places.where("is_keyed").select(*PARTITION, *_AT, F.col("why").alias("contradicted"))
     logs = copies.select(*LOG_KEYS)
     is_only = F.count("*").over(Window.partitionBy(*PARTITION, *_AT)) == 1
+    is_alike = F.coalesce(F.min("is_tombstone") == F.max("is_tombstone"), F.lit(True))
 
     def transform(records: DataFrame) -> DataFrame:
         named = (
@@ -162,8 +163,9 @@ def contradicted_keys(copies: DataFrame, places: DataFrame) -> Transform:
             .join(F.broadcast(logs), list(LOG_KEYS))
             .join(keyed, [*PARTITION, *_AT])
             .groupBy(*PARTITION, *_AT, "kind", "key_version", "key_json", "key", "contradicted")
-            .agg(F.min("timestamp_ms").alias("timestamp_ms"))
-            .withColumn("is_only_key", is_only)
+            .agg(F.min("timestamp_ms").alias("timestamp_ms"), is_alike.alias("_is_alike"))
+            .withColumn("is_only_key", is_only & F.col("_is_alike"))
+            .drop("_is_alike")
         )
         return logs.join(named, list(PARTITION))
 

@@ -8,8 +8,10 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_not_known
 from kafka_segments.engine.derived.cluster_names import lines_of_clusters
+from kafka_segments.engine.derived.contradictions import contradicted
 from kafka_segments.engine.derived.file_sums import with_file_facts
 from kafka_segments.engine.derived.first_look_only import refuse_first_looks
+from kafka_segments.engine.derived.internal_current import KEYED_TOPICS
 from kafka_segments.engine.derived.internal_files import known_files
 from kafka_segments.engine.derived.known_replicas import (
     known_replicas,
@@ -84,7 +86,11 @@ def run_transactions(
     also = ("producers", "transaction_steps", *READING)
     tables = LogTables(warehouse, options.choice, caches, also=also)
     doubt = F.col("doubt").alias("log_doubt")
-    replicas = tables.keep(tables.coordinators().select(*LOG_KEYS, "log_end_offset", doubt, "lost"))
+    found = contradicted(warehouse, options.choice.topics or KEYED_TOPICS, caches)
+    all_replicas = tables.coordinators()
+    if found is not None:  # a marker may be another record in another copy
+        all_replicas = all_replicas.transform(with_lost_of(found.logs))
+    replicas = tables.keep(all_replicas.select(*LOG_KEYS, "log_end_offset", doubt, "lost"))
     segments = tables.segments_as_built().join(replicas, list(LOG_KEYS), how="inner")
     refuse_first_looks(segments, "which transactions are open")
     asked = segments.transform(open_transactions()).transform(ask_for_first(segments))
