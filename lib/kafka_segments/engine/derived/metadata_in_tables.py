@@ -17,7 +17,7 @@ from kafka_segments.engine.tables.catalog import (
 )
 from kafka_segments.errors import NoFolderError
 from kafka_segments.files.delta.health import version_if_there
-from kafka_segments.files.delta.notes import noted_log
+from kafka_segments.files.delta.notes import noted_log, noted_logs
 from kafka_segments.files.delta.rows import read_small_files, read_small_table
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.uris import join_uri
@@ -177,8 +177,9 @@ def _refuse_gone(warehouse: str) -> None:
     except NoFolderError:
         return
     with suppress(ValueError):  # notes that are spoilt are refused by whoever reads a table
+        noted = noted_logs(warehouse)
         for table in METADATA_TABLES:
-            if table.name not in there and noted_log(join_uri(warehouse, table.name)) is not None:
+            if table.name not in there and table.name in noted:
                 raise _gone(table.name)
 
 

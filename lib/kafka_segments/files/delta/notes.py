@@ -66,21 +66,26 @@ class NotedLog(NamedTuple):
     is_signed: bool = False
 
 
-def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
-    """Return what is noted of the log of a table; None: nothing.
+def noted_logs(warehouse: str, *, anew: bool = False) -> Mapping[str, NotedLog]:
+    """Return what is noted of the logs of a warehouse's tables, by name.
 
-    It is to be asked before the table's log is listed: a build may commit meanwhile. A store is
-    asked once a minute, or ``anew``: another run may have mended the table since.
+    It is to be asked before a table's log is listed: a build may commit meanwhile. A store is
+    asked once a minute, or ``anew``: another run may have mended a table since.
 
     Raises:
         ValueError: the notes are spoilt, or cannot be read; says in words what was found.
         OSError: their store did not give them.
     """
-    warehouse, _, name = table.rstrip("/").rpartition("/")
     at, noted = _kept.get(warehouse, (-math.inf, {}))
     if anew or time.monotonic() - at > _KEPT_SECONDS:
         noted = _noted(warehouse)
-    return noted.get(name)
+    return noted
+
+
+def noted_log(table: str, *, anew: bool = False) -> NotedLog | None:
+    """Return what ``noted_logs`` has of the log of a table; None: nothing. It raises the same."""
+    warehouse, _, name = table.rstrip("/").rpartition("/")
+    return noted_logs(warehouse, anew=anew).get(name)
 
 
 def forget_version(table: str) -> None:

@@ -7,7 +7,7 @@ from kafka_segments.files.delta.notes import (
     NOTES,
     OF_SOURCES,
     NotedLog,
-    noted_log,
+    noted_logs,
     read_notes,
     write_notes,
 )
@@ -43,16 +43,16 @@ def taken_back(warehouse: str, names: Iterable[str]) -> list[str]:
     Of tables of which nothing is noted it is not asked: their next build does.
 
     Raises:
-        ValueError, OSError: see ``noted_log``.
+        ValueError, OSError: see ``noted_logs``.
         SourceError: a log cannot be listed.
     """
-    found = []
-    for name in names:
-        table = join_uri(warehouse, name)
-        noted = noted_log(table)
-        if noted is not None:
-            found += [why for why, _ in _taken_back(name, list_log(table), noted)]
-    return found
+    noted = noted_logs(warehouse)
+    return [
+        why
+        for name in names
+        if name in noted
+        for why, _ in _taken_back(name, list_log(join_uri(warehouse, name)), noted[name])
+    ]
 
 
 def note_versions(warehouse: str, names: Iterable[str]) -> None:
