@@ -47,9 +47,9 @@ def with_lost_notes(warehouse: Warehouse, listed: DataFrame) -> DataFrame:
     Needs: rows of a listing, with cluster and broker_id.
     Gives: the same.
     """
-    log_dirs = as_dicts(with_values(listed, {"kind": (kinds.LOG_DIR,)}), (*_KEYS, "meta"))
     if not warehouse.version(LOG_DIRS) or not warehouse.version(LOGS):
         return listed
+    log_dirs = as_dicts(with_values(listed, {"kind": (kinds.LOG_DIR,)}), (*_KEYS, "meta"))
     lost: dict[_Key, list[str]] = {}
     for notes in _OF_BOUNDS:
         lacking = {
