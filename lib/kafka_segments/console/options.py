@@ -315,9 +315,11 @@ def _told(error: BaseException, *, verbose: bool) -> int:
 
 def _is_of_stdout(error: BaseException) -> bool:
     """Tell whether an error came while something was printed; it names no file then."""
+    if not isinstance(error, OSError) or error.filename is not None:
+        return False
     *_, (frame, _) = walk_tb(error.__traceback__)
     room = frame.f_globals["__name__"].removeprefix("kafka_segments.").partition(".")[0]
-    return isinstance(error, OSError) and error.filename is None and room in {"console", "rich"}
+    return room in {"console", "rich"}
 
 
 def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:

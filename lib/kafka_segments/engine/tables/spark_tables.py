@@ -185,8 +185,8 @@ class SparkTables:
 
     def replace(self, table: Table, rows: DataFrame, *, where: str) -> None:
         """Replace all rows that meet the condition ``where`` by ``rows``, in one commit."""
-        columns = table.schema.fieldNames()
-        writer = rows.select(*columns).write.format("delta").mode("overwrite")
+        chosen = rows.transform(columns_of(table))
+        writer = chosen.write.format("delta").mode("overwrite")
         self._retried(table, lambda: writer.option("replaceWhere", where).save(self.uri(table)))
 
     def merge(

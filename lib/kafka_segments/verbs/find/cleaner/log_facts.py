@@ -87,7 +87,7 @@ def read_log(
     if end < noted_end:
         raise NotKnownError(LACKS_END % (end, noted_end))
     start = min(max(noted.get("log_start_offset", 0), bases[0]), end)
-    watermark = max(min(noted.get("high_watermark", end), end), start)
+    watermark = max(noted_end, start)
     if found.problem is not None:  # what lies behind, as zeros of a preallocated file, is no batch
         sizes[file_name(bases[-1], LOG_SUFFIX)] = found.valid_bytes
     reader = LogReader(here, bases, sizes)

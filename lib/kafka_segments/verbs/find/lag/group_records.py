@@ -126,7 +126,7 @@ class _Group:
 
     def _garble(self, offset: int, timestamp_ms: int, kind: str, key: Message) -> None:
         """Take a record of the group's state that tells nothing; a later one of its key does."""
-        self._garbled.add((kind, json.dumps(key, sort_keys=True, default=str)))
+        self._garbled.add(_identity(kind, key))
         self._states.append(GroupState(offset, timestamp_ms, Kind.GARBLED))
 
     def _take_state(self, record: Record, said: InternalRecord) -> None:
@@ -135,7 +135,7 @@ class _Group:
         if said.problem is not None:
             self._garble(record.offset, record.timestamp_ms, said.kind, said.key)
             return
-        self._garbled.discard((said.kind, json.dumps(said.key, sort_keys=True, default=str)))
+        self._garbled.discard(_identity(said.kind, said.key))
         if said.kind == "GroupMetadata":
             self._states.append(_classic(record, said))
             return
@@ -158,6 +158,11 @@ class _Group:
                 subscribed=_all(self._subscribed.values()),
             )
         )
+
+
+def _identity(kind: str, key: Message) -> tuple[str, str]:
+    """Return what names a key, whatever types its values have."""
+    return kind, json.dumps(key, sort_keys=True, default=str)
 
 
 def _is_of_state(kind: str) -> bool:
