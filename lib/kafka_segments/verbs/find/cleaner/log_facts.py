@@ -16,7 +16,13 @@ from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     CleanedSegment,
     CleanerConfig,
 )
-from kafka_segments.kafka.broker_rules.gaps import LACKS_END
+from kafka_segments.kafka.broker_rules.gaps import (
+    LACKS_END,
+    Cleaned,
+    Gap,
+    gap_behind,
+    told_gap,
+)
 from kafka_segments.kafka.broker_rules.start.replays import kept_snapshots, snapshots_of
 from kafka_segments.kafka.index.log.producer_state import ProducerState
 from kafka_segments.kafka.index.log.rereading import producers_between
@@ -28,6 +34,7 @@ from kafka_segments.kafka.text.names import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     file_name,
+    parse_partition_folder,
     parse_segment_name,
 )
 from kafka_segments.kafka.wire import batches as wire
@@ -64,7 +71,8 @@ def read_log(
 
     Raises:
         NotKnownError: it has no segment, something else is in the place of one, it ends below its
-            high watermark, or its end or its open transactions cannot be told.
+            high watermark, or its end or its open transactions cannot be told, as where a segment
+            is missing that may have what began or ended one.
         OSError: a file cannot be read.
         FileChangedError: a file became shorter.
     """
@@ -90,7 +98,7 @@ def read_log(
     watermark = max(noted_end, start)
     if found.problem is not None:  # what lies behind, as zeros of a preallocated file, is no batch
         sizes[file_name(bases[-1], LOG_SUFFIX)] = found.valid_bytes
-    reader = LogReader(here, bases, sizes)
+    reader = LogReader(here, bases, sizes, noted.get("cleaner_offset"))
     is_rolled = rolls_before_ms is not None and reader.begins_before(bases[-1], rolls_before_ms)
     active = end if is_rolled else bases[-1]
     segments = [
@@ -110,9 +118,17 @@ def read_log(
 
 
 class LogReader:
-    """Reads of a log what only its bytes tell."""
+    """Reads of a log what only its bytes tell.
 
-    def __init__(self, folder: Place, bases: Sequence[int], sizes: Mapping[str, int]) -> None:
+    ``cleaned`` is its entry in ``cleaner-offset-checkpoint``; None: it has none.
+    """
+
+    def __init__(
+        self, folder: Place, bases: Sequence[int], sizes: Mapping[str, int], cleaned: int | None
+    ) -> None:
+        parsed = parse_partition_folder(folder.path.rpartition("/")[2])
+        self._topic = "" if parsed is None else parsed.topic
+        self._cleaned = Cleaned(cleaned is not None, cleaned)
         self._folder, self._bases, self._sizes = folder, bases, sizes
         self._recoverer = SegmentRecoverer(RecoveryOptions(check_crc=False))
 
@@ -158,6 +174,7 @@ class LogReader:
         read = [base for base in self._bases if base < watermark and self.end_of(base) > offset]
         if sum(map(self._size_of, read)) > _MOST_REREAD_BYTES:
             raise NotKnownError("no snapshot of its producers is near its end: see `audit`")
+        gaps: list[tuple[Gap, str | None]] = []
         for base in read:
             with self.opened(base) as (read_into, size):
                 try:
@@ -172,7 +189,31 @@ class LogReader:
                     state.apply(summary)
                 except InvalidTransactionError as error:
                     raise NotKnownError(f"segment {base}: {error}") from None
+                if base != self._bases[-1]:
+                    gaps += self._gap_behind(base, read_into, size, offset)
+        _refuse_lost(gaps, state.first_unstable_offset(), watermark)
         return state
+
+    def _gap_behind(
+        self, base: int, read_into: ReadInto, size: int, offset: int
+    ) -> Iterator[tuple[Gap, str | None]]:
+        """Yield the gap behind a segment from an offset on; None: compaction may have left it."""
+        found = self._recoverer.recover(read_into, size_bytes=size, base_offset=base)
+        after = self.end_of(base)
+        gap = gap_behind(found.next_offset, after, log_start=offset)
+        if gap is None:
+            return
+        told = told_gap(
+            self._topic,
+            base,
+            found.next_offset,
+            after,
+            records=found.record_count,
+            by=self._cleaned,
+            log_start=offset,
+        )
+        is_torn = found.truncated_bytes > 0
+        yield gap, told.found if told else gap.found() if is_torn else None
 
     def end_of(self, base: int) -> int:
         """Return where the next segment begins; of the last one: behind all offsets."""
@@ -207,3 +248,23 @@ class LogReader:
 
     def _size_of(self, base: int) -> int:
         return self._sizes[file_name(base, LOG_SUFFIX)]
+
+
+def _refuse_lost(
+    gaps: Sequence[tuple[Gap, str | None]], unstable: int | None, watermark: int
+) -> None:
+    """Refuse to say what is open where the begin or the end of a transaction may be missing.
+
+    Behind the begin of an open transaction the cleaner never was, and of one that has ended it
+    keeps the marker as long as it keeps a record: what is missing there is none of its gaps.
+
+    Source: LogCleanerManager.cleanableOffsets, CleanedTransactionMetadata.onControlBatchRead.
+    """
+    for gap, lost in gaps:
+        if gap.first >= watermark:
+            continue
+        if unstable is not None and unstable < gap.end:
+            ended = f"the transaction that is open since offset {unstable} may have ended there"
+            raise NotKnownError(f"{lost or gap.found()}; {ended}")
+        if lost is not None:
+            raise NotKnownError(f"{lost}; a transaction may have begun there")

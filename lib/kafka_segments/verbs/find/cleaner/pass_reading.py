@@ -94,7 +94,7 @@ class _PassReading:
         self._modified = {name: entry.mtime_ns // _NS_A_MS for name, entry in files.items()}
         self._bases = [one.base_offset for one in log.segments]
         sizes = {name: entry.size_bytes for name, entry in files.items()}
-        self._reader = LogReader(folder, self._bases, sizes)
+        self._reader = LogReader(folder, self._bases, sizes, log.checkpoint)
         self._chunks = ChunkReader(ChunkOptions(needs_body=True, max_batch_bytes=MOST_BATCH_BYTES))
         self._aborted = AbortedTransactions(folder, self._bases, sizes)
         self.file = ""
