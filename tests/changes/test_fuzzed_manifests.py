@@ -20,17 +20,17 @@ from kafka_segments.files.changes.set_aside import files_of_segments, set_aside
 from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.verbs.change.compact.folder_compactor import FolderCompactor
 from kafka_segments.verbs.change.compact.run import UndoOptions, run_undo
-from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.verbs.change.migrate.planned_log import staged_log
 from kafka_segments.verbs.change.migrate.planned_rows import planned_segment
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
 from kafka_segments.verbs.change.migrate.staged_log import (
     check_put_back,
     check_put_in_place,
     put_back,
     put_in_place,
 )
+from kafka_segments.verbs.change.migrate.steps.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.steps.segment_staging import SegmentStager
 from kafka_segments.verbs.judge.retention.planned_log import PlannedLog, moved
 from support.verbs.drawn_manifests import (
     digests_below,

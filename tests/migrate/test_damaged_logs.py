@@ -11,12 +11,12 @@ import pytest
 
 from kafka_segments.errors import SetAsideError
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
-from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.plan.segment_survey import SegmentSurveyor
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.verbs.change.migrate.segment_proof import SegmentProver
-from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
-from kafka_segments.verbs.change.migrate.segment_survey import SegmentSurveyor
 from kafka_segments.verbs.change.migrate.staged_log import StagedLog
+from kafka_segments.verbs.change.migrate.steps.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.steps.segment_proof import SegmentProver
+from kafka_segments.verbs.change.migrate.steps.segment_staging import SegmentStager
 from support.verbs.killed_staging import planned
 
 REFEREE_NOW_MS = 1_700_003_600_000

@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_segments.errors import FileChangedError
-from kafka_segments.verbs.change.migrate.format_counter import FormatCount, FormatCounter
+from kafka_segments.verbs.change.migrate.inventory.format_counter import FormatCount, FormatCounter
 from support.logs.log_reading import reader_of
 from support.logs.strategies import (
     GZIP,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_segments.engine.tables.outcomes import Outcome
-from kafka_segments.verbs.change.migrate.command_steps import exit_status
-from kafka_segments.verbs.change.migrate.log_step import LogStep
-from kafka_segments.verbs.change.migrate.report_steps import print_steps
+from kafka_segments.verbs.change.migrate.steps.command import exit_status
+from kafka_segments.verbs.change.migrate.steps.log_step import LogStep
+from kafka_segments.verbs.change.migrate.steps.report import print_steps
 
 
 def _steps() -> Iterator[LogStep]:

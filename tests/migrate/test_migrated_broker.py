@@ -14,9 +14,9 @@ from pyspark.sql import Row, SparkSession
 
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.text.checkpoints import PARTITION_METADATA, parse_partition_metadata
+from kafka_segments.verbs.change.migrate.plan.run import MigrationOptions, run_plan
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
-from kafka_segments.verbs.change.migrate.run_steps import Migration
+from kafka_segments.verbs.change.migrate.steps.run import Migration
 from support.kafka.kafka_broker import KafkaBroker
 from support.kafka.kafka_referee import Referee
 from support.model.plain_decoder import PlainRecord, plain_records

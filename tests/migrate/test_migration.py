@@ -16,11 +16,11 @@ from kafka_segments.engine.choose import few_rows
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.errors import NoSpaceError, UsageError
 from kafka_segments.kafka.index.formats.kip33_index import WithoutTimestamps
-from kafka_segments.verbs.change.migrate.log_step import LogStep
+from kafka_segments.verbs.change.migrate.plan.run import MigrationOptions, run_plan
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions, run_plan
-from kafka_segments.verbs.change.migrate.run_steps import Migration
-from kafka_segments.verbs.change.migrate.status import status_without_spark
+from kafka_segments.verbs.change.migrate.steps.log_step import LogStep
+from kafka_segments.verbs.change.migrate.steps.run import Migration
+from kafka_segments.verbs.change.migrate.steps.status import status_without_spark
 from support.model.plain_decoder import PlainRecord, plain_records
 
 MTIME_NS = 1_400_000_000_123_456_789

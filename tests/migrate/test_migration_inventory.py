@@ -18,9 +18,9 @@ from kafka_segments.engine.tables.catalog import MIGRATION_INVENTORY, MIGRATION_
 from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.text.kafka_configs import GoneSetting
 from kafka_segments.settings import Settings, TopicConfig
-from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata
-from kafka_segments.verbs.change.migrate.report_inventory import print_inventory
-from kafka_segments.verbs.change.migrate.run_inventory import (
+from kafka_segments.verbs.change.migrate.inventory.removed_settings import removed_in_metadata
+from kafka_segments.verbs.change.migrate.inventory.report import print_inventory
+from kafka_segments.verbs.change.migrate.inventory.run import (
     Inventory,
     InventoryOptions,
     run_inventory,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import SetAsideError
-from kafka_segments.verbs.change.migrate.log_step import reached, why_unverified
 from kafka_segments.verbs.change.migrate.planned_log import staged_log
 from kafka_segments.verbs.change.migrate.planned_rows import planned_segment
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
+from kafka_segments.verbs.change.migrate.steps.log_step import reached, why_unverified
 
 PATH = f"/d/logs/t-0/{10:020d}.log"
 ROW = {

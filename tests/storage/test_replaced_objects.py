@@ -15,8 +15,8 @@ from kafka_segments.files.folders.walk import find_segments
 from kafka_segments.files.segments.bounds import Bounds
 from kafka_segments.files.storage import files
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
-from kafka_segments.verbs.change.migrate.tasks_inventory import _count
+from kafka_segments.verbs.change.migrate.inventory.format_counter import FormatCounter
+from kafka_segments.verbs.change.migrate.inventory.tasks import _count
 from kafka_segments.verbs.find.latency.tasks import WrapperTimes
 from kafka_segments.verbs.find.search.tasks import LogReads, RecordSearch
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor

@@ -25,7 +25,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.kafka.index.formats.minute_index import MinuteFormat
 from kafka_segments.kafka.index.log.loading import RecoveryMode
 from kafka_segments.settings import Settings
-from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory
+from kafka_segments.verbs.change.migrate.inventory.run import InventoryOptions, run_inventory
 from kafka_segments.verbs.judge.retention.decide.rules import RetentionRules
 from kafka_segments.verbs.judge.retention.run import RetentionOptions
 from kafka_segments.verbs.scan.summary import BuildSummary

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
-from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager
 from kafka_segments.verbs.change.migrate.staged_log import Side, StagedLog, log_state
+from kafka_segments.verbs.change.migrate.steps.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.steps.segment_staging import SegmentStager
 from support.verbs.ended_processes import KILLED, is_ended
 
 CHANGES = ("replace", "rename", "fsync", "unlink", "rmdir", "utime", "chmod", "mkdir", "link")

@@ -3,9 +3,9 @@
 import click
 
 from kafka_segments.console.strict_options import Group
-from kafka_segments.verbs.change.migrate.command_inventory import inventory
-from kafka_segments.verbs.change.migrate.command_plan import plan
-from kafka_segments.verbs.change.migrate.command_steps import apply, rollback, stage, status, verify
+from kafka_segments.verbs.change.migrate.inventory.command import inventory
+from kafka_segments.verbs.change.migrate.plan.command import plan
+from kafka_segments.verbs.change.migrate.steps.command import apply, rollback, stage, status, verify
 
 
 @click.group(cls=Group)

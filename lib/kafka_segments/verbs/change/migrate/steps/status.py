@@ -15,7 +15,7 @@ from kafka_segments.files.delta.health import version_if_there
 from kafka_segments.files.delta.rows import read_small_table
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, SegmentAction, Step
-from kafka_segments.verbs.change.migrate.log_step import LogStep, reached, step_of
+from kafka_segments.verbs.change.migrate.steps.log_step import LogStep, reached, step_of
 
 _MOST_BYTES = 64 * 1024 * 1024
 _PLANNED = (*LOG_KEYS, "path", "root", "size_bytes", "action", "reason", "is_migrated")

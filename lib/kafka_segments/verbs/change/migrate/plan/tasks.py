@@ -7,13 +7,13 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField
 
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.verbs.change.migrate.decide.actions import SegmentAction
+from kafka_segments.verbs.change.migrate.plan.segment_survey import SegmentSurveyor
 from kafka_segments.verbs.change.migrate.planned_rows import (
     Row,
     listed_segment,
     made_by_rules,
     with_made_columns,
 )
-from kafka_segments.verbs.change.migrate.segment_survey import SegmentSurveyor
 
 SURVEYED = (
     StructField("magics", ArrayType(IntegerType(), False)),

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kafka_segments.engine.derived.metadata_configs import MetadataConfigs
     from kafka_segments.engine.derived.metadata_topics import MetadataTopics
     from kafka_segments.settings import Settings
+    from kafka_segments.verbs.change.migrate.plan.run import MigrationOptions
     from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-    from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions
 
 _RULES = ("kafka", "mtime-next", "mtime-first")
 
@@ -99,8 +99,8 @@ def plan(**options: Any) -> None:
 
 
 def _plan(*, warehouse: str, output: str, dry_run: bool, **options: Any) -> int:
-    from kafka_segments.verbs.change.migrate.report_plan import print_plan  # noqa: PLC0415
-    from kafka_segments.verbs.change.migrate.run_plan import run_plan  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.plan.report import print_plan  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.plan.run import run_plan  # noqa: PLC0415
 
     root = absolute_uri(warehouse)
     asked = _asked(warehouse=root, **options)
@@ -132,7 +132,7 @@ def _asked(
     **options: Any,
 ) -> "MigrationOptions":
     from kafka_segments.engine.derived.topic_configs import TopicConfigs  # noqa: PLC0415
-    from kafka_segments.verbs.change.migrate.run_plan import MigrationOptions  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.plan.run import MigrationOptions  # noqa: PLC0415
 
     settings = load_settings(
         conf,

@@ -11,7 +11,7 @@ from kafka_segments.console.output import MOST_ROWS_SHOWN, cell, print_rows, utc
 from kafka_segments.console.table_form import made_table, or_dash, show_table
 from kafka_segments.engine.frames.collected import collect_together
 from kafka_segments.verbs.change.migrate.decide import inventory as decided
-from kafka_segments.verbs.change.migrate.run_inventory import Inventory
+from kafka_segments.verbs.change.migrate.inventory.run import Inventory
 
 LEVELS = {
     "cluster": ("cluster",),

@@ -9,7 +9,6 @@ from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.keys import SEGMENT_KEYS, Transform
 from kafka_segments.errors import FileChangedError, SetAsideError
 from kafka_segments.verbs.change.migrate.decide.steps import OF_PLANNED_SEGMENT
-from kafka_segments.verbs.change.migrate.log_staging import LogToStage, finish_log
 from kafka_segments.verbs.change.migrate.planned_rows import (
     Row,
     made_by_rules,
@@ -17,8 +16,9 @@ from kafka_segments.verbs.change.migrate.planned_rows import (
     with_made_columns,
 )
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-from kafka_segments.verbs.change.migrate.segment_proof import SegmentProver
-from kafka_segments.verbs.change.migrate.segment_staging import SegmentStager, is_staged
+from kafka_segments.verbs.change.migrate.steps.log_staging import LogToStage, finish_log
+from kafka_segments.verbs.change.migrate.steps.segment_proof import SegmentProver
+from kafka_segments.verbs.change.migrate.steps.segment_staging import SegmentStager, is_staged
 
 _PROVEN = row_fields(
     "migrated_size_bytes long, record_count long, migrated_record_count long, digest string,"

@@ -37,8 +37,8 @@ from kafka_segments.verbs.change.migrate.decide.listing import (
     with_topic_ids,
 )
 from kafka_segments.verbs.change.migrate.decide.plan import decide_migration, with_whole_logs
+from kafka_segments.verbs.change.migrate.plan.tasks import survey_segments
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules
-from kafka_segments.verbs.change.migrate.tasks_plan import survey_segments
 
 _LOG = logging.getLogger(__name__)
 _OF_TOPIC = ("index_interval_bytes", "segment_index_bytes", "max_message_bytes")

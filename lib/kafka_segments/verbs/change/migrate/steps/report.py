@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from kafka_segments.console.lines import say
 from kafka_segments.console.output import print_records
 from kafka_segments.engine.tables.outcomes import Outcome
-from kafka_segments.verbs.change.migrate.log_step import LogStep
+from kafka_segments.verbs.change.migrate.steps.log_step import LogStep
 
 
 def print_steps(steps: Iterable[LogStep], output: str) -> Counter[str]:

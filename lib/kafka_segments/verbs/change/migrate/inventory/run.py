@@ -31,7 +31,7 @@ from kafka_segments.verbs.change.migrate.decide.inventory import (
     take_inventory,
     with_formats,
 )
-from kafka_segments.verbs.change.migrate.tasks_inventory import count_formats
+from kafka_segments.verbs.change.migrate.inventory.tasks import count_formats
 from kafka_segments.verbs.judge.retention.decide.decisions import decide_retention
 from kafka_segments.verbs.judge.retention.run import RetentionOptions, segments_to_decide
 

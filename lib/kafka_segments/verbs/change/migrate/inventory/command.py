@@ -51,9 +51,9 @@ def inventory(**options: Any) -> None:
 def _inventory(
     *, by: str, rows: str, headers_only: bool, output: str, dry_run: bool, **options: Any
 ) -> int:
-    from kafka_segments.verbs.change.migrate.removed_settings import removed_in_metadata  # noqa: PLC0415
-    from kafka_segments.verbs.change.migrate.report_inventory import print_inventory  # noqa: PLC0415
-    from kafka_segments.verbs.change.migrate.run_inventory import InventoryOptions, run_inventory  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.inventory.removed_settings import removed_in_metadata  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.inventory.report import print_inventory  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.inventory.run import InventoryOptions, run_inventory  # noqa: PLC0415
     from kafka_segments.verbs.judge.retention.report_settings import print_retention_settings  # noqa: PLC0415
 
     retention, root = retention_options(**options), absolute_uri(options["warehouse"])

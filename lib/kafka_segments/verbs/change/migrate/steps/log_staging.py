@@ -34,17 +34,17 @@ from kafka_segments.kafka.text.names import (
 )
 from kafka_segments.kafka.text.topic_ids import encode_partition_metadata
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.verbs.change.migrate.segment_staging import (
-    check_unchanged,
-    other_end,
-    read_part,
-)
 from kafka_segments.verbs.change.migrate.staged_log import (
     FolderFiles,
     LogManifest,
     StagedLog,
     log_state,
     manifest_of,
+)
+from kafka_segments.verbs.change.migrate.steps.segment_staging import (
+    check_unchanged,
+    other_end,
+    read_part,
 )
 
 _OF_PRODUCERS = (TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)

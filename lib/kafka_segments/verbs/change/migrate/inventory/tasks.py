@@ -13,7 +13,7 @@ from kafka_segments.engine.limits import Load
 from kafka_segments.engine.tables.schemas import schema
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.storage.files import first_line, open_segment, place
-from kafka_segments.verbs.change.migrate.format_counter import FormatCounter
+from kafka_segments.verbs.change.migrate.inventory.format_counter import FormatCounter
 
 _ROWS_A_BATCH = 1_000
 

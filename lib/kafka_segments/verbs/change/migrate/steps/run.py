@@ -38,14 +38,6 @@ from kafka_segments.files.changes.free_space import check_space
 from kafka_segments.files.storage.folder_lock import lock_or_reason
 from kafka_segments.verbs.change.migrate.decide import steps as decide
 from kafka_segments.verbs.change.migrate.decide.actions import NOTED, Step
-from kafka_segments.verbs.change.migrate.log_step import (
-    Log,
-    LogStep,
-    reached,
-    step_of,
-    tried,
-    why_unverified,
-)
 from kafka_segments.verbs.change.migrate.planned_log import staged_log
 from kafka_segments.verbs.change.migrate.staged_log import (
     Side,
@@ -55,7 +47,15 @@ from kafka_segments.verbs.change.migrate.staged_log import (
     put_back,
     put_in_place,
 )
-from kafka_segments.verbs.change.migrate.tasks_steps import (
+from kafka_segments.verbs.change.migrate.steps.log_step import (
+    Log,
+    LogStep,
+    reached,
+    step_of,
+    tried,
+    why_unverified,
+)
+from kafka_segments.verbs.change.migrate.steps.tasks import (
     finish_logs,
     mark_staged,
     prove_segments,

@@ -132,20 +132,20 @@ def _step(
 
     root = absolute_uri(warehouse)
     require_plan(root, "migration_plans", plan_id)
-    from kafka_segments.verbs.change.migrate import run_steps  # noqa: PLC0415
-    from kafka_segments.verbs.change.migrate.report_steps import print_steps  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.steps import run as steps_of_plan  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.steps.report import print_steps  # noqa: PLC0415
 
-    asked = run_steps.StepOptions(plan_id, now_ms, **options)
+    asked = steps_of_plan.StepOptions(plan_id, now_ms, **options)
     with verb_session(f"migrate {step}", warehouse=root, has_few=False) as verb:
-        steps = getattr(run_steps, f"run_{step}")(verb.warehouse, asked, verb.work.reads)
+        steps = getattr(steps_of_plan, f"run_{step}")(verb.warehouse, asked, verb.work.reads)
         counts = print_steps(steps, output)
     return exit_status(counts)
 
 
 def _status(*, warehouse: str, plan_id: str, output: str, **options: Any) -> int:
     """Say how far a migration is; start Spark only where nothing else can tell."""
-    from kafka_segments.verbs.change.migrate.report_steps import print_steps  # noqa: PLC0415
-    from kafka_segments.verbs.change.migrate.status import status_without_spark  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.steps.report import print_steps  # noqa: PLC0415
+    from kafka_segments.verbs.change.migrate.steps.status import status_without_spark  # noqa: PLC0415
 
     told = status_without_spark(absolute_uri(warehouse), plan_id)
     if told is None:

@@ -1,0 +1,1 @@
+"""``migrate stage``, ``verify``, ``apply``, ``rollback`` and ``status``: a plan carried out."""
