@@ -242,3 +242,82 @@ def test_epochs_that_a_copy_reaches_tell_of_nothing_missing(
     copy(tmp_path, 2, made.log_bytes(KNOWN), longer)
 
     assert read(spark, tmp_path) == ("1", [])
+
+
+NO_BATCHES = b"\0\0\0\0\0\0\1" * 20
+LONG = [*KNOWN, *[made.no_op()] * 3]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("files", "end"),
+    [
+        ({0: made.log_bytes(LONG), 5: NO_BATCHES}, 5),
+        (
+            {
+                0: made.log_bytes(LONG),
+                99: made.log_bytes([CHANGE], base_offset=5) + NO_BATCHES,  # its name is another's
+                6: made.log_bytes(LONG[2:], base_offset=6),
+            },
+            9,
+        ),
+    ],
+)
+def test_a_history_ends_before_a_segment_that_cannot_be_read_wherever_its_damage_is(
+    spark: SparkSession, tmp_path: Path, files: dict[int, bytes], end: int
+) -> None:
+    named = {f"{base:020d}.log": data for base, data in files.items()}
+    made.log_dir(tmp_path / "b1", {**named, "quorum-state": QUORUM.encode()})
+
+    _, ((offset, problem),) = read(spark, tmp_path)
+
+    assert offset == end
+    assert f"{max(named)} in the copy of broker 1" in problem
+    assert "cannot be read from byte" in problem
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+def test_of_a_cluster_whose_metadata_folder_is_bare_it_is_said_that_nothing_is_known(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    copy(tmp_path, 1, made.log_bytes(KNOWN))
+    bare = made.log_dir(tmp_path / "b2", {"quorum-state": QUORUM.encode()}, cluster="other")
+    (bare / "t-0").mkdir()
+    (bare / "t-0" / f"{0:020d}.log").write_bytes(b"")
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == ("9", None)
+    assert problem.startswith("its metadata cannot be told: the log has no records")
+    asked = ("internals", "--warehouse", str(tmp_path / "wh"), "--at", "1")
+    told = CliRunner().invoke(cli, asked)
+    assert told.exit_code == 1
+    assert "cluster other: its metadata cannot be told" in told.stderr
+
+    whole = made.log_dir(tmp_path / "c", {f"{0:020d}.log": made.log_bytes(KNOWN)}, cluster="other")
+    whole.rename(tmp_path / "b3")  # another disk of the same cluster has it
+    assert read(spark, tmp_path)[1] == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+def test_a_snapshot_is_read_through_no_link_that_is_not_followed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = made.log_bytes([CHANGE, made.no_op()], base_offset=5)
+    folder = made.log_dir(tmp_path / "b1", {f"{5:020d}.log": log}) / "__cluster_metadata-0"
+    elsewhere = tmp_path / "b1" / "kept"
+    elsewhere.write_bytes(made.snapshot_bytes(KNOWN, end_offset=5))
+    (folder / f"{5:020d}-{1:010d}.checkpoint").symlink_to(elsewhere)
+
+    value, ((offset, problem),) = read(spark, tmp_path)
+
+    assert (value, offset) == (None, None)
+    assert problem.startswith("its metadata cannot be told: the log goes on from offset 5")
+    asked = ("internals", "--source", str(tmp_path / "b1"), "--warehouse", str(tmp_path / "wh2"))
+    told = CliRunner().invoke(cli, asked)
+    assert "1 folders, links or odd files not looked into" in told.stderr
+    followed = CliRunner().invoke(cli, (*asked, "--follow-links"))
+    assert followed.exit_code == 0, followed.output

@@ -62,8 +62,8 @@ def print_internals(reading: Reading, output: str, *, is_shown: bool = True) -> 
         say_not_known(f"{problem}")
     if reading.unseen:
         say_not_known(
-            f"{reading.unseen} folders or links not looked into: `kafka-segments build` names them"
-            " in table unrecognized_files"
+            f"{reading.unseen} folders, links or odd files not looked into: `kafka-segments build`"
+            " names them in table unrecognized_files"
         )
     say(
         f"{total[0]} logs, {reading.changed} of them read, {total[1]} records; {total[2]} places"

@@ -180,23 +180,33 @@ def _read_changed(tables: Warehouse, origin: Origin, caches: ExitStack, tell: Te
     if not tables.version(INTERNAL_FILES):  # an earlier release read these
         tables.append(INTERNAL_FILES, changes.known.where("size_bytes IS NOT NULL"))
     problems = list(map(no_segments, found.empty_sources))
-    read = None
-    if changes.logs:
+    read, bare = None, _without_history(found, changes)
+    if changes.logs or bare:
         files, is_metadata = changes.files(), F.col("topic") == METADATA_TOPIC
         metadata, known_tasks = _metadata_records(files.where(is_metadata), caches, tell)
-        clusters = sorted({log["cluster"] for log in changes.logs if _is_of_metadata(log)})
-        if clusters:
-            _write_history(tables, changes, metadata, clusters, caches)
-        others = read_records(
-            files.where(~is_metadata),
-            goes_on=True,
-            tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
-        )
-        read = _write(tables, changes, metadata.unionByName(others))
+        changed = {log["cluster"] for log in changes.logs if _is_of_metadata(log)}
+        if changed or bare:
+            _write_history(tables, changes, metadata, sorted(changed | bare), caches)
+        if changes.logs:
+            others = read_records(
+                files.where(~is_metadata),
+                goes_on=True,
+                tell=lambda load, tasks: tell(load, known_tasks + tasks),  # one stage writes both
+            )
+            read = _write(tables, changes, metadata.unionByName(others))
     problems += _problems_below(tables, found, changes.logs)
     return Reading(
         changes.sums(read, origin), len(changes.logs), len(found.unseen), tuple(problems)
     )
+
+
+def _without_history(found: InternalFiles, changes: Changes) -> set[str]:
+    """Return the clusters of which no file of the metadata log is there, nor known elsewhere."""
+    bare = set(found.bare_clusters)
+    if not bare:
+        return bare
+    of_metadata = files_now(changes.judged, changes.known).where(F.col("topic") == METADATA_TOPIC)
+    return bare - {row["cluster"] for row in of_metadata.select("cluster").distinct().collect()}
 
 
 def _write_history(
@@ -252,6 +262,7 @@ def _problems_below(
     of_metadata = found.files.where(F.col("topic") == METADATA_TOPIC)
     clusters = {row["cluster"] for row in of_metadata.select("cluster").distinct().collect()}
     clusters |= {row["cluster"] for row in changed if row["topic"] == METADATA_TOPIC}
+    clusters |= set(found.bare_clusters)
     yield from (str(problem) for problem in problems if problem.cluster in clusters)
 
 

@@ -46,21 +46,27 @@ class QuorumFiles(NamedTuple):
 
 
 def read_quorum_files(log_dir: str, partition: int) -> QuorumFiles:
-    """Read what lies beside a copy of the metadata log in a log directory, given as a URI."""
+    """Read what lies beside a copy of the metadata log in a log directory, given as a URI.
+
+    A link may lead to what is none of it: its file counts as not there.
+    """
     folder = place(log_dir).child(f"{METADATA_TOPIC}-{partition}")
     try:
-        sizes = {entry.name: entry.size_bytes for entry in list_folder(folder)}
+        entries = list_folder(folder)
     except SourceError:
         return QuorumFiles({})
 
+    plain = {one.name for one in entries if not one.is_folder and one.oddity is one.link is None}
+
     def read(name: str) -> str | None:
-        if name not in sizes:
+        if name not in plain:
             return None
         try:
             return read_whole(folder.child(name), most_bytes=_MOST_BYTES).decode("utf-8")
         except (OSError, UnicodeDecodeError, CorruptTextError):
             return None
 
+    sizes = {entry.name: entry.size_bytes for entry in entries}
     epoch, voters = parse_quorum_state(read(QUORUM_STATE))
     return QuorumFiles(sizes, epoch, voters, _last_epoch(read(LEADER_EPOCHS)))
 

@@ -49,7 +49,7 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
         .agg(
             F.min("_first").alias("first_offset"),
             F.max("offset").alias("last_offset"),
-            F.max_by("batch_position", "offset").alias("_last_position"),
+            F.max_by(F.struct("base_offset", "batch_position"), "offset").alias("_last_record"),
             F.max("leader_epoch").alias("log_epoch"),
             F.min(unclear).alias("unclear_from"),
             F.max(unclear).alias("unclear_to"),
@@ -82,9 +82,9 @@ def sum_metadata_logs(records: DataFrame) -> DataFrame:
         F.max(F.when(F.col("_is_whole"), F.col("leader_epoch"))).alias("_epoch"),
         F.count_if(F.col("_unclear") > 0).alias("unclear_snapshots"),
     )
-    is_at_end = (F.col("_damage.base_offset") == F.col("_last.base_offset")) & F.coalesce(
-        F.col("_damage.position") >= F.col("_last_position"), F.lit(True)
-    )
+    place = F.struct("_damage.base_offset", "_damage.position")
+    is_at_end = F.coalesce(place >= F.col("_last_record"), F.lit(True))
+    is_at_end &= F.col("_damage").isNotNull()
     both = metadata.select(*LOG_KEYS).distinct().join(log, list(LOG_KEYS), how="left")
     both = both.join(ends, list(LOG_KEYS), how="left")
     return both.join(snapshots, list(LOG_KEYS), how="left").select(
