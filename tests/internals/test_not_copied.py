@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_segments.engine.derived.tier_fronts import tiered_topics
 from kafka_segments.verbs.find.internals.tier.decide.not_copied import (
     not_copied,
     tiered_partitions,
-    tiered_topics,
 )
 from kafka_segments.verbs.find.internals.tier.decide.tier import STATES
 from support.spark.rows_of import rows_of

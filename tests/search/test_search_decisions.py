@@ -219,10 +219,12 @@ def test_a_name_is_answered_from_its_release_on(
 
 def _log(spark: SparkSession, *targets: int, **of_log: Any) -> DataFrame:
     columns = (
-        "question string, target_ms long, log_start_offset long, log_end_offset long,"
-        " last_visible_offset long, leader_epochs array<struct<epoch: int, start_offset: long>>"
+        "question string, target_ms long, log_start_offset long, local_start_offset long,"
+        " log_end_offset long, last_visible_offset long,"
+        " leader_epochs array<struct<epoch: int, start_offset: long>>"
     )
-    known = {"log_start_offset": 3, "log_end_offset": 90, "last_visible_offset": 80}
+    known = {"log_start_offset": 3, "local_start_offset": 3, "log_end_offset": 90}
+    known |= {"last_visible_offset": 80}
     asked = ({**known, **of_log, "question": str(t), "target_ms": t} for t in targets)
     return frame(spark, columns, *asked)
 
@@ -243,6 +245,15 @@ def test_the_ends_of_a_log_are_known_without_a_read(spark: SparkSession) -> None
         [3, 3, -1, 0], [80, 80, 6, 0],
         [3, 3, -1, 0], [80, 80, -1, 0],
     ]  # fmt: skip
+
+
+def test_of_a_tiered_log_the_disk_begins_later_than_the_log(spark: SparkSession) -> None:
+    log = {"local_start_offset": 40, "leader_epochs": [(5, 3), (6, 40)]}
+
+    rows = _log(spark, EARLIEST, EARLIEST_LOCAL, **log).transform(answer_named(kafka_version=(4,)))
+
+    told = [(row["kafka_offset"], row["kafka_leader_epoch"]) for row in rows.collect()]
+    assert told == [(3, 5), (40, 6)]
 
 
 def _compared(

@@ -56,6 +56,12 @@ def are_few(*tables: pa.Table) -> bool:
     return max(map(len, tables)) <= MOST_UNLIKE
 
 
+def is_surely_empty(rows: DataFrame) -> bool:
+    """Tell whether it is known that there are no rows; nothing is computed to find out."""
+    here = rows_in_driver(rows)
+    return here is not None and len(here) == 0
+
+
 def is_surely_null(rows: DataFrame, column: str) -> bool:
     """Tell whether a column is known to be null in all rows; nothing is computed to find out."""
     here = rows_in_driver(rows)

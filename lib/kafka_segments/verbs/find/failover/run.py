@@ -99,7 +99,7 @@ def run_failover(warehouse: Warehouse, options: FailoverOptions, caches: ExitSta
         .where("committed_offset IS NOT NULL OR commits_doubt IS NOT NULL OR problem IS NOT NULL")
         .where(options.choice.partition_condition())
         .select(*COMMIT_KEY, "committed_offset", "commits_doubt", "problem")
-        .join(here.replicas(), ["cluster", *PARTITION], how="left")
+        .join(here.consumed(), ["cluster", *PARTITION], how="left")
         .transform(in_doubt)
     )
     aim = aim_failover(max_latency_ms=max_latency_ms)
@@ -125,8 +125,9 @@ def run_restore(warehouse: Warehouse, options: RestoreOptions, caches: ExitStack
     tables = LogTables(warehouse, options.choice, caches)
     lookup = tables.lookup(options.kafka_version, options.most_record_bytes)
     asked = tables.logs.transform(ask_restore(at_ms=options.at_ms))
+    gaps = tables.gaps_from(options.at_ms + 1)
     found = tables.find_by_timestamp(asked, lookup)
-    planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs, tables.gaps))
+    planned = found.transform(plan_restore(tables.segments_as_built(), tables.logs, gaps))
     return tables.take_back_left_over(planned, RESTORED)
 
 
@@ -139,10 +140,13 @@ def _read_around(here: LogTables, commits: DataFrame) -> DataFrame:
         how="inner",
     )
     by_log = records.transform(sum_up_records)
+    is_in_front = F.col("committed_offset") < F.col("lost.until")
+    why = F.concat(F.lit("not known: unread messages may be in what is missing: "), "lost.why")
+    lost = F.when(is_in_front, why)
     return commits.join(by_log, list(LOG_KEYS), how="left").select(
         *PARTITION,
         "committed_offset",
         "last_timestamp_ms",
         "least_unread_timestamp_ms",
-        F.coalesce("doubt", "unread_problem").alias("unread_problem"),
+        F.coalesce("doubt", "unread_problem", lost).alias("unread_problem"),
     )

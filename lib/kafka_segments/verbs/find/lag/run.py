@@ -84,7 +84,7 @@ def run_lag(warehouse: Warehouse, options: LagOptions, caches: ExitStack) -> Dat
     choice = options.choice
     moment = options.now_ms if options.at_ms is None else options.at_ms
     tables = LogTables(warehouse, choice, caches)
-    logs = tables.coordinators()
+    logs = tables.consumed()
     if options.at_ms is not None:
         logs = logs.transform(_made_by(warehouse, options.at_ms))
     all_commits = committed_offsets(

@@ -23,7 +23,20 @@ from kafka_segments.engine.derived.lost_records import (
 from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.derived.record_limits import read_record_limits
 from kafka_segments.engine.derived.replicas import PARTITION, choose_replica, left_over, lost_logs
-from kafka_segments.engine.frames.driver_rows import is_surely_null, surely_go_on, with_values
+from kafka_segments.engine.derived.tier_fronts import (
+    in_front_as_gaps,
+    in_front_as_lost,
+    tier_fronts,
+    with_is_tiered,
+    with_start_in_tier,
+)
+from kafka_segments.engine.derived.tiered_at_hand import copies_at_hand, tiered_settings
+from kafka_segments.engine.frames.driver_rows import (
+    is_surely_empty,
+    is_surely_null,
+    surely_go_on,
+    with_values,
+)
 from kafka_segments.engine.frames.engines import computed_once, persisted_if_many
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import LOGS, OFFSET_INDEX, SEGMENTS, TIME_INDEX, Table
@@ -51,6 +64,7 @@ from kafka_segments.verbs.find.search.decide.unread import (
     say_cut_short,
     say_doubts,
     say_gaps,
+    say_in_tier,
     say_unread,
 )
 from kafka_segments.verbs.find.search.tasks import find_first_records
@@ -145,13 +159,28 @@ class LogTables:
         if is_read_committed:
             refuse_first_looks(segments, "which transactions are open")
             unstable = segments.transform(first_unstable_offsets())
+        described = segments.transform(describe_logs(self._read(LOGS)))
+        self.fronts = self._fronts(described)
+        if self.fronts is not None:
+            described = described.transform(with_start_in_tier(self.fronts))
         self._described = persisted_if_many(
-            segments.transform(describe_logs(self._read(LOGS))).transform(
+            described.drop("noted_start").transform(
                 with_visible_end(unstable, has_checkpointed_end=has_checkpointed_end)
             ),
             caches,
         )
         self.logs = self._described.drop("topic_id", "last_epoch")
+
+    def _fronts(self, described: DataFrame) -> DataFrame | None:
+        """Return ``tier_fronts`` of the chosen logs; None: none of them is tiered."""
+        settings = tiered_settings(self._tables)
+        is_none_told = settings is None or is_surely_empty(settings)
+        if is_none_told and is_surely_null(self._read(LOGS), "log_start_offset"):
+            return None
+        named = named_partitions(self._tables)
+        logs = described.transform(with_is_tiered(settings, named))
+        fronts = self.keep(logs.transform(tier_fronts(copies_at_hand(self._tables))))
+        return None if is_surely_empty(fronts) else fronts
 
     def keep(self, rows: DataFrame) -> DataFrame:
         """Keep rows that several steps read, until ``caches`` closes."""
@@ -171,6 +200,8 @@ class LogTables:
         Where it is known that none is damaged, segments may be missing, of logs' ends too.
         """
         answers = answers.transform(say_cut_short(self._described))
+        if self.fronts is not None:
+            answers = answers.transform(say_in_tier(self.fronts))
         if self.gaps is not None:
             answers = answers.transform(say_gaps(self.gaps, is_read_committed=self._is_committed))
         if is_surely_null(self._read(SEGMENTS), "damage"):
@@ -184,6 +215,19 @@ class LogTables:
         if surely_go_on(segments, LOG_KEYS, **ends, gone="vanished_at"):
             return None
         return self.keep(self.segments_as_built().transform(first_gaps(self._read(LOGS))))
+
+    def gaps_from(self, from_ms: int) -> DataFrame | None:
+        """Return ``gaps``, and what in tiered storage alone may be of a time or later.
+
+        ``from_ms``: the time, in ms since 1970.
+        """
+        if self.fronts is None:
+            return self.gaps
+        in_front = self.fronts.transform(in_front_as_gaps(from_ms=from_ms))
+        if self.gaps is None:
+            return in_front
+        both = self.gaps.unionByName(in_front).groupBy(*LOG_KEYS)
+        return both.agg(F.min("gap").alias("gap"))
 
     def take_back_left_over(self, answers: DataFrame, taken: Sequence[str] = ANSWERS) -> DataFrame:
         """Take back the answers of logs that are left over from a topic that was deleted.
@@ -252,6 +296,16 @@ class LogTables:
     def contradicted(self) -> Contradicted | None:
         """What copies contradict of coordinators' topics that are chosen by their names."""
         return contradicted(self._tables, self._choice.topics, self.caches)
+
+    def consumed(self) -> DataFrame:
+        """Return the replica that answers for each partition that a group consumes.
+
+        Gives: as ``coordinators``; what lies in tiered storage alone is lost, too: it is not read.
+        """
+        replicas = self.coordinators()
+        if self.fronts is None:
+            return replicas
+        return replicas.transform(with_lost_of(in_front_as_lost(self.fronts)))
 
     def other_copies(self, replicas: DataFrame) -> DataFrame:
         """Return the keys of the other logs of the partitions that some replicas are of.

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.derived.known_replicas import known_replicas, telling_left_over
+from kafka_segments.engine.derived.tier_fronts import tiered_topics
 from kafka_segments.engine.frames.engines import computed_once, expect
 from kafka_segments.engine.frames.local_rows import local_rows, stream_rows
 from kafka_segments.engine.limits import Load, Work
@@ -32,7 +33,7 @@ from kafka_segments.verbs.find.internals.tier.decide.lineage import (
     with_lineage,
     without_lineage_in_doubt,
 )
-from kafka_segments.verbs.find.internals.tier.decide.not_copied import not_copied, tiered_topics
+from kafka_segments.verbs.find.internals.tier.decide.not_copied import not_copied
 from kafka_segments.verbs.find.internals.tier.decide.object_facts import NAMES
 from kafka_segments.verbs.find.internals.tier.decide.objects import with_topic_ids
 from kafka_segments.verbs.find.internals.tier.decide.tier import (

@@ -63,21 +63,27 @@ def _long(value: int | None = None) -> Column:
 def answer_named(*, kafka_version: Version) -> Transform:
     """Answer EARLIEST, LATEST and the names for tiered logs. All logs count as not tiered.
 
-    Needs: the key of a log, question, target_ms, log_start_offset, log_end_offset,
-        last_visible_offset (exclusive: high watermark or last stable offset), leader_epochs.
+    Needs: the key of a log, question, target_ms, log_start_offset, local_start_offset,
+        log_end_offset, last_visible_offset (exclusive: high watermark or last stable offset),
+        leader_epochs.
     Gives: ``ANSWER``.
     Source: UnifiedLog.fetchOffsetByTimestamp, Partition.fetchOffsetForTimestamp.
     """
     target = F.col("target_ms")
-    is_start = target.isin(EARLIEST, EARLIEST_LOCAL)
-    is_end = target == LATEST
-    first, last = F.get("leader_epochs", F.lit(0)), F.element_at("leader_epochs", -1)
-    has_epochs = F.coalesce(F.size("leader_epochs"), F.lit(0)) > 0
-    starts_in_epoch = has_epochs & (first["start_offset"] <= F.col("log_start_offset"))
-    epoch = F.when(is_start & starts_in_epoch, first["epoch"]).when(
-        is_end & has_epochs, last["epoch"]
+    is_start, is_end = target == EARLIEST, target == LATEST
+    is_local_start = target == EARLIEST_LOCAL
+    offset = (
+        F.when(is_start, F.col("log_start_offset"))
+        .when(is_local_start, F.col("local_start_offset"))
+        .when(is_end, F.col("last_visible_offset"))
     )
-    offset = F.when(is_start, F.col("log_start_offset")).when(is_end, F.col("last_visible_offset"))
+    first, last = (F.try_element_at("leader_epochs", F.lit(place)) for place in (1, -1))
+    begun = F.filter("leader_epochs", lambda entry: entry["start_offset"] <= offset)
+    epoch = (
+        F.when(is_start & (first["start_offset"] <= offset), first["epoch"])
+        .when(is_local_start, F.try_element_at(begun, F.lit(-1))["epoch"])
+        .when(is_end, last["epoch"])
+    )
     too_old = _too_old(kafka_version)
 
     def transform(questions: DataFrame) -> DataFrame:

@@ -24,9 +24,11 @@ def describe_logs(logs: DataFrame) -> Transform:
     4. The last epoch is the greatest of both: a crash may leave a file that lacks the last one.
 
     Needs: rows of ``segments``; ``logs``: rows of ``logs``.
-    Gives: the key of a log, log_start_offset, log_end_offset (long), high_watermark,
+    Gives: the key of a log, log_start_offset, local_start_offset (the same: of what the disk has),
+        noted_start (of the checkpoint; null: none), log_end_offset (long), high_watermark,
         leader_epochs (array of epoch, start_offset), topic_id, last_epoch (null: none is known).
     """
+    start = F.greatest("_first", "log_start_offset")
 
     def transform(segments: DataFrame) -> DataFrame:
         is_known = F.count_if(F.col("next_offset").isNotNull()) == F.count("leader_epochs")
@@ -40,7 +42,9 @@ def describe_logs(logs: DataFrame) -> Transform:
         known = logs.select(*LOG_KEYS, *_OF_LOGS)
         return found.join(known, list(LOG_KEYS), how="left").select(
             *LOG_KEYS,
-            F.greatest("_first", "log_start_offset").alias("log_start_offset"),
+            start.alias("log_start_offset"),
+            start.alias("local_start_offset"),
+            F.col("log_start_offset").alias("noted_start"),
             "log_end_offset",
             "high_watermark",
             F.coalesce("leader_epochs", "_epochs").alias("leader_epochs"),

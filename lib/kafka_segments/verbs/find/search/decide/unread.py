@@ -6,15 +6,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.derived.replicas import cut_short
+from kafka_segments.engine.derived.tier_fronts import may_reach
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.kafka.text.moments import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP
+from kafka_segments.kafka.text.moments import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
 
 _UNREAD = (
     *("offset_overflow", "index_full", "too_large"),
     *("changed_while_read", "vanished_while_read", "unreadable", "not_permitted"),
 )
 _TRUE = ("true_timestamp_ms", "true_offset", "difference", "path", "position")
+_NOT_KNOWN = "not known: "
+_TIERED = "the topic is tiered, and what its tier has is not read; ask a broker"
 ANSWERS = ("kafka_timestamp_ms", "kafka_offset", "kafka_leader_epoch", *_TRUE)
 
 
@@ -62,6 +72,42 @@ def say_gaps(gaps: DataFrame, *, is_read_committed: bool) -> Transform:
     def transform(answers: DataFrame) -> DataFrame:
         joined = answers.join(F.broadcast(gaps), list(LOG_KEYS), how="left")
         return joined.withColumn("_why", why).select(*_taken_back(answers.columns, taken))
+
+    return transform
+
+
+def say_in_tier(fronts: DataFrame) -> Transform:
+    """Take back the answers that what lies in tiered storage alone could change, and say why.
+
+    1. By time a broker looks there first. An answer stays where all records in front are known to
+       be earlier.
+    2. MAX_TIMESTAMP it answers from its disk: that stays, and the true answer goes.
+    3. EARLIEST stays where it is noted; what is asked of the tier itself is not known.
+
+    Needs: ``answers.ANSWER``; ``fronts``: rows of ``tier_fronts``.
+    Gives: the same.
+    Source: UnifiedLog.fetchOffsetByTimestamp.
+    """
+    target = F.col("target_ms")
+    is_of_tier = target.isin(LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+    is_start = (target == EARLIEST) & F.col("front.start").isNull()
+    is_by_time = (target >= 0) & may_reach(target)
+    has_front = F.col("front").isNotNull()
+    is_unasked = F.col("_is_tiered") & F.col("problem").isNull()
+    whys = {
+        ANSWERS: F.when(has_front & (is_by_time | is_start), F.col("front.why")).when(
+            is_of_tier, F.lit(_TIERED)
+        ),
+        _TRUE: F.when(has_front & (target == MAX_TIMESTAMP), F.col("front.why")),
+    }
+    known = F.broadcast(fronts.withColumn("_is_tiered", F.lit(True)))
+
+    def transform(answers: DataFrame) -> DataFrame:
+        told = answers.join(known, list(LOG_KEYS), how="left")
+        for taken, why in whys.items():
+            told = told.withColumn("_why", F.when(is_unasked, F.concat(F.lit(_NOT_KNOWN), why)))
+            told = told.select(*_taken_back(told.columns, taken))
+        return told.select(*answers.columns)
 
     return transform
 

@@ -11,20 +11,6 @@ from kafka_segments.engine.tables.long_arithmetic import minus, plus
 from kafka_segments.verbs.find.internals.tier.decide.tier import COPIED, NO_COPY, STATES
 
 
-def tiered_topics(configs: DataFrame) -> DataFrame:
-    """Return the topics that are configured to be copied.
-
-    Needs: rows of ``metadata_configs`` that hold still.
-    Gives: cluster, topic.
-    """
-    is_tiered = (
-        (F.col("resource_type") == "topic")
-        & (F.col("name") == "remote.storage.enable")
-        & (F.lower(F.trim("value")) == "true")
-    )
-    return configs.where(is_tiered).select("cluster", F.col("resource_name").alias("topic"))
-
-
 def tiered_partitions(named: DataFrame | None, tiered: DataFrame | None) -> Transform:
     """Return the partitions whose copies and local logs belong together.
 
