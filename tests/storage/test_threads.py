@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,32 @@ def test_time_without_cpu_is_waiting_where_it_was_given_away(
 
     assert not kept_from_it.was_waiting()
     assert kept_from_it.was_waiting()
+
+
+def test_a_place_in_the_queue_for_a_cpu_is_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([(0.0, 0.0, 7), *[(9.0, 0.1, 8)] * 2])
+    queued = iter([5.0, 13.85, 5.5])  # of 8.9 s without CPU all but 0.05; then 0.5 s alone
+    monkeypatch.setattr(threads, "_now", lambda: next(moments))
+    monkeypatch.setattr(threads, "_queued_seconds", lambda: next(queued))
+    watch = Watch()
+
+    assert not watch.was_waiting()
+    assert watch.was_waiting()
+
+
+@pytest.mark.parametrize("told", [None, "", "12", "1 x 2"])
+def test_a_kernel_that_does_not_tell_of_its_queue_is_taken_for_an_idle_one(
+    told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "schedstat"
+    if told is not None:
+        file.write_text(told, "utf-8")
+    monkeypatch.setattr(threads, "_OF_SCHEDULER", str(file))
+    watch = Watch()
+
+    _waits(1)
+
+    assert watch.was_waiting()
 
 
 def test_what_fails_is_raised() -> None:

@@ -237,8 +237,8 @@ class _Listers:
         """Yield the rows of each folder, in the order given."""
         here = 0
         if all(store_of(source).is_local for source, _ in folders):
+            watch = Watch()
             while here < len(folders) and not self._chunks_in_threads:
-                watch = Watch()
                 rows = self._list_rows(folders[here])
                 if watch.was_waiting():
                     self._chunks_in_threads = _CHUNKS_IN_THREADS

@@ -1,5 +1,6 @@
 """Do the same with many small things, in threads where they wait: where not, threads cost more."""
 
+import os
 import resource
 import time
 from collections import deque
@@ -13,29 +14,54 @@ _MOST_A_TASK = 64
 _TASKS_A_THREAD = 8
 _AHEAD_OF_A_THREAD = 4
 _OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS tells of processes
+_OF_SCHEDULER = "/proc/thread-self/schedstat"  # ns on a CPU, ns in the queue for one, how often
+_MOST_BYTES = 128
+_NS = 1e-9
 
 
 class Watch:
     """Tells whether what this thread has done since is mostly waiting.
 
     Time without CPU is none by itself: on a busy machine other processes had it. Who waits for a
-    disk or for an answer gives the CPU away of his own accord, and the kernel counts that.
+    disk or for an answer gives the CPU away of his own accord, and the kernel counts that, and how
+    long a thread that could go on stood in the queue for a CPU.
     """
 
     def __init__(self) -> None:
         self._began, self._worked, self._waits = _now()
+        self._queued = _queued_seconds()
 
     def was_waiting(self) -> bool:
         """Return it, of the time since this watch was made."""
         ended, worked, waits = _now()
         work = worked - self._worked
-        return waits > self._waits and ended - self._began - work > work
+        idle = ended - self._began - work
+        if waits == self._waits or idle <= work:
+            return False
+        return idle - (_queued_seconds() - self._queued) > work
 
 
 def _now() -> tuple[float, float, int]:
     """Return the time, the CPU that this thread has had, and how often it gave the CPU away."""
     waits = resource.getrusage(_OF_THREAD).ru_nvcsw  # its CPU is as of the last tick
     return time.perf_counter(), time.thread_time(), waits
+
+
+def _queued_seconds() -> float:
+    """Return how long this thread has stood in the queue for a CPU; 0 where no kernel tells.
+
+    Source: kernel.org, Scheduler Statistics, /proc/<pid>/schedstat.
+    """
+    try:
+        file = os.open(_OF_SCHEDULER, os.O_RDONLY)
+    except OSError:
+        return 0.0
+    try:
+        return int(os.read(file, _MOST_BYTES).split()[1]) * _NS
+    except (OSError, IndexError, ValueError):
+        return 0.0
+    finally:
+        os.close(file)
 
 
 def map_ahead(
