@@ -133,6 +133,13 @@ def warehouse(spark: SparkSession, broker: Path, tmp_path_factory: pytest.TempPa
     ]
     fill(tables, INTERNAL_RECORDS, _as_read(_records(broker)))
     fill(tables, SEGMENTS, segments)
+    named = {REMOTE_LOG_TOPIC: REMOTE_LOG_TOPIC, TOPIC: TOPIC_ID}
+    of_node = {"cluster": "c", "replicas": [1], "isr": [1], "leader": 1}
+    fill(
+        tables,
+        METADATA_PARTITIONS,
+        [{**of_node, "topic": topic, "topic_id": topic_id} for topic, topic_id in named.items()],
+    )
     fill(tables, LOGS, [{**log, "folder_state": "live", "leader_epochs": EPOCHS}])
     return root
 

@@ -209,10 +209,30 @@ def test_objects_and_records_that_were_not_looked_at_are_not_known(spark: SparkS
     assert told[False, True][0][0] == ["not_found"]
     assert "not known: its log was not found" in told[False, True][0][2]
     assert told[False, True][1] == is_orphan
-    assert told[True, False][0] == is_missing
+    assert told[True, False][0][0] == ["not_found"]
+    assert "was read, where it may say otherwise" in told[True, False][0][2]
     assert told[True, False][1][0] == ["no_record"]
     assert "not known: no record claims it" in told[True, False][1][2]
     assert told[None, True] == [([], None, None), ([], None, None)]
+
+
+def test_how_long_ago_a_clock_that_is_ahead_began_a_copy_is_not_known(spark: SparkSession) -> None:
+    now_ms, grace_ms = 1_000, 100
+    moments = {1: 901, 2: 900, 3: 1_099, 4: 1_100}
+    values = [(None, added(number, 0, 9, ms=ms)) for number, ms in moments.items()]
+    states = rows_of(spark, _rows(values), RECORDS).transform(records_that_count())
+    nothing = "topic string, topic_id string, partition int, segment_id string, objects int,"
+    nothing += " stored_bytes long, last_modified_ms long, path string, missing array<string>,"
+    objects = rows_of(spark, [], f"{nothing} found struct<{SAID}, source: string>, problem string")
+    held = states.transform(fold_states).transform(hold_against_objects(objects, cluster="c"))
+    decide = decide_findings(now_ms=now_ms, grace_ms=grace_ms, is_listed=True)
+
+    known = held.withColumn("is_in_lineage", F.lit(None).cast("boolean")).transform(decide)
+
+    told = [(row["findings"], row["detail"]) for row in known.orderBy("segment_id").collect()]
+    ahead = "not known since when: the time that it was announced with is yet to come"
+    unfinished = ["copy_unfinished"]
+    assert told == [([], None), (unfinished, None), ([], None), (unfinished, ahead)]
 
 
 def _lineage(choice: random.Random, first: int, start: int) -> list[list[int]]:

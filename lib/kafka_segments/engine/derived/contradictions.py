@@ -30,6 +30,7 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.kafka.messages import control
+from kafka_segments.kafka.messages.records import REMOTE_LOG_TOPIC
 
 _CONTENT = ("kind", "key_version", "value_version", "key_json", "value_json", "key", "value")
 _AT = ("offset", "leader_epoch")
@@ -56,10 +57,11 @@ def contradicted(
 ) -> Contradicted | None:
     """Return what copies contradict of what internals has read; None: nothing.
 
-    ``topics``: those of coordinators among them are asked. ``caches``: the places are looked for
-    now, and kept until it closes; None: they are looked for by whoever reads the rows.
+    ``topics``: those of coordinators, and ``__remote_log_metadata``, are asked of them.
+    ``caches``: the places are looked for now, and kept until it closes; None: they are looked for
+    by whoever reads the rows.
     """
-    asked = [topic for topic in topics if topic in KEYED_TOPICS]
+    asked = [topic for topic in topics if topic in (*KEYED_TOPICS, REMOTE_LOG_TOPIC)]
     if not asked or not tables.version(INTERNAL_RECORDS) or not tables.version(INTERNAL_FILES):
         return None
     files = tables.read(INTERNAL_FILES, LOG_KEYS).where(F.col("topic").isin(*asked))
@@ -76,7 +78,8 @@ def contradicted(
         if places.isEmpty():
             return None
     place = F.struct(plus("offset", 1).alias("until"), "why").cast(PLACE)
-    lost = places.where("NOT is_keyed").groupBy(*PARTITION).agg(F.max(place).alias("lost"))
+    is_of_any = ~F.col("is_keyed") | (F.col("topic") == REMOTE_LOG_TOPIC)  # which has no keys
+    lost = places.where(is_of_any).groupBy(*PARTITION).agg(F.max(place).alias("lost"))
     logs = copies.join(lost, list(PARTITION)).select(*LOG_KEYS, "lost")
     return Contradicted(logs, records.transform(contradicted_keys(copies, places)))
 

@@ -77,7 +77,6 @@ def unread_partitions(
     *,
     cluster: str | None = None,
     groups: Collection[str] = (),
-    is_named_alone: bool = False,
     kept: str = "groups",
     seen: Callable[[], DataFrame] | None = None,
 ) -> list[str]:
@@ -87,11 +86,10 @@ def unread_partitions(
 
     Needs: ``logs``: cluster, partition, log_start_offset, doubt (why the log does not answer; null:
         it does) and lost (why records are missing in it; null: none are) of logs that were read.
-        ``cluster``: of this one alone. ``groups``: only of the
-        partitions of these; empty: of all. ``is_named_alone``: only where metadata names the
-        topic's partitions. ``kept``: what the topic's records are about. ``seen``: gives cluster,
-        offsets_partition and group_id of records, read only where no metadata says how many
-        partitions there are, as groups may tell it by where they lie.
+        ``cluster``: of this one alone. ``groups``: only of the partitions of these; empty: of all.
+        ``kept``: what the topic's records are about. ``seen``: gives cluster, offsets_partition and
+        group_id of records, read only where no metadata says how many partitions there are, as
+        groups may tell it by where they lie.
     """
     rows = [row.asDict() for row in logs.select(*_OF_LOG).distinct().collect()]
     counts = _partition_counts(tables, topic)
@@ -100,7 +98,7 @@ def unread_partitions(
     asked = [
         name
         for name in sorted({*counts, *(row["cluster"] for row in rows)})
-        if cluster in (None, name) and (name in counts or not is_named_alone)
+        if cluster in (None, name)
     ]
     lines = (
         (name, line)
@@ -164,7 +162,7 @@ def partitions_not_read(
     elif unread and not groups:  # of those that are asked for ``groups_not_known`` tells
         yield (
             f"not known: of {topic} {len(found)} partitions were read, and no metadata says how"
-            " many there are: groups of others are missing here; read all brokers' disks, and a"
+            f" many there are: {kept} of others are missing here; read all brokers' disks, and a"
             " controller's, with `kafka-segments build --internals`"
         )
     for number in sorted(found.keys() & set(asked)):

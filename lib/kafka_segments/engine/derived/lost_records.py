@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.findings import is_finding, is_unreadable
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
-from kafka_segments.engine.tables.long_arithmetic import MOST, minus
+from kafka_segments.engine.tables.long_arithmetic import MOST, minus, plus
 from kafka_segments.engine.tables.windows import in_order
 from kafka_segments.kafka.broker_rules.gaps import (
     A_SEGMENT_IS_MISSING,
     IN_NO_SEGMENT,
     NEVER_COMPACTED,
 )
+from kafka_segments.kafka.messages.records import UNKNOWN
 
 PLACE = "STRUCT<until: BIGINT, why: STRING>"
 _OF_LOG = ("cleaner_offset", "log_start_offset")
@@ -172,6 +173,16 @@ def lost_by_records(records: DataFrame) -> DataFrame:
     """
     of_logs = records.transform(with_unread).groupBy(*LOG_KEYS)
     return of_logs.agg(F.max("unread").alias("lost"))
+
+
+def lost_by_unknown(records: DataFrame) -> DataFrame:
+    """Return up to where logs have records of unknown types, as rows of ``lost_records``.
+
+    Needs: rows of ``internal_records``.
+    """
+    why = F.format_string("%s: its record at offset %d is of no known type", "file", "offset")
+    of_logs = records.where(F.col("kind") == UNKNOWN).groupBy(*LOG_KEYS)
+    return of_logs.agg(F.max(_place(plus("offset", 1), why)).alias("lost"))
 
 
 def lost_by_files(files: DataFrame) -> Transform:

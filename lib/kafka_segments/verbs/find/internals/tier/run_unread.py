@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.contradictions import contradicted
 from kafka_segments.engine.derived.file_sums import with_file_facts
 from kafka_segments.engine.derived.group_offsets import unread_partitions
 from kafka_segments.engine.derived.internal_files import known_files
@@ -12,6 +13,7 @@ from kafka_segments.engine.derived.known_replicas import named_partitions
 from kafka_segments.engine.derived.lost_records import (
     as_read,
     lost_by_records,
+    lost_by_unknown,
     with_lost,
     with_lost_of,
 )
@@ -36,25 +38,24 @@ def unread_records(
 ) -> list[str]:
     """Return a line for each partition of ``__remote_log_metadata`` that was not read as a whole.
 
-    Which there are the metadata says; without it that is not asked. ``records``: of the topic.
+    A record of a type that is not known may be about any segment, and so may one that another copy
+    contradicts. ``records``: of the topic.
     """
-    if tables.version(catalog.METADATA_PARTITIONS) is None:
-        return []
     files = known_files(tables)
     records = records.transform(with_file_facts(files))
+    lost = lost_by_records(records), records.transform(lost_by_unknown)
     read = records.select("cluster", "partition").distinct().withColumn("_is_read", F.lit(True))
     if tables.version(catalog.SEGMENTS) is None or tables.version(catalog.LOGS) is None:
         logs = records.select(*LOG_KEYS).distinct().transform(with_lost(None))
+        found = contradicted(tables, (REMOTE_LOG_TOPIC,), caches)
+        if found is not None:
+            logs = logs.transform(with_lost_of(found.logs))
         unknown = {"log_start_offset": F.lit(0), "doubt": F.lit(None).cast("string")}
-        told = (
-            logs.transform(with_lost_of(lost_by_records(records)))
-            .withColumns(unknown)
-            .transform(as_read)
-        )
+        told = logs.transform(with_lost_of(*lost)).withColumns(unknown).transform(as_read)
     else:
         choice = LogChoice(topics=(REMOTE_LOG_TOPIC,), cluster=cluster or None)
         of_topic = LogTables(tables, choice, caches, also=READING)
-        replicas = of_topic.coordinators(files).transform(with_lost_of(lost_by_records(records)))
+        replicas = of_topic.coordinators(files).transform(with_lost_of(*lost))
         is_empty = F.col("log_end_offset") == F.col("log_start_offset")  # it has no record to read
         told = (
             replicas.withColumn("lost", F.col("lost.why"))
@@ -66,7 +67,6 @@ def unread_records(
         told,
         REMOTE_LOG_TOPIC,
         cluster=cluster or None,
-        is_named_alone=True,
         kept="remote segments",
     )
 

@@ -25,6 +25,11 @@ ORPHAN, NO_RECORD = "orphan", "no_record"
 _MISSING, _INCOMPLETE, _DISAGREES = "missing", "incomplete", "disagrees"
 _UNREADABLE, _LOST_LEADERSHIP = "unreadable", "lost_leadership"
 NOT_FOUND = "not_found"
+_UNFINISHED = ("copy_unfinished", "delete_unfinished")
+_NO_LOG = "not known: its log was not found, and not all of the tier was looked into"
+_NO_RECORD = f"not known: no record claims it, and not all of {REMOTE_LOG_TOPIC} was read"
+_LATER = f"not known: not all of {REMOTE_LOG_TOPIC} was read, where it may say otherwise"
+_AHEAD = "not known since when: the time that it was announced with is yet to come"
 NO_COPY = (_MISSING, NOT_FOUND, _INCOMPLETE, _DISAGREES, _UNREADABLE, _LOST_LEADERSHIP)
 _ADDED = "RemoteLogSegmentMetadataRecord"
 _UPDATED = "RemoteLogSegmentMetadataUpdateRecord"
@@ -261,18 +266,21 @@ def decide_findings(
     """Decide what is wrong with each remote segment.
 
     1. ``copy_unfinished``, ``delete_unfinished``: the copy or the deletion began ``grace_ms`` or
-       longer ago, and nothing says that it ended.
+       longer ago, and nothing says that it ended. One that begins as much later than now was
+       announced by a clock that is ahead: how long ago that was is not known.
     2. ``partition_delete_unfinished``: the deletion of its partition began and did not end.
     3. ``orphan``: it has objects that no record claims, or that are gone by the last record.
        ``no_record``: no record claims them, but not all records are at hand (not
        ``has_all_records``): whether another one does is not known.
     4. ``missing``: the copy is finished, but its log is not in the tier; ``incomplete``: its log
        is, but another of its objects is not. ``not_found``: its log was not found, but not all of
-       the tier was looked into (not ``has_seen_all``): whether it is there is not known.
+       the tier was looked into (not ``has_seen_all``), or not all records are at hand, one of which
+       may delete it: whether it is missing is not known.
     5. ``disagrees``: its object contradicts the records; ``unreadable``: it cannot be read.
     6. ``lost_leadership``: its leader epochs are not in the partition's lineage, so no broker
        serves it, and none deletes it by retention.
     7. ``refused_updates``: Kafka passes over some of its records.
+    8. Without all records at hand each of these may be otherwise: the detail says so.
 
     Without ``is_listed`` there are no findings about objects.
 
@@ -283,7 +291,9 @@ def decide_findings(
         F.col("partition_state") == PARTITION_STATES[-1]
     )
     is_gone = F.coalesce(is_gone, F.lit(False))
-    is_old = minus(F.lit(now_ms), "state_ms") >= grace_ms
+    age_ms = minus(F.lit(now_ms), "state_ms")
+    is_ahead = age_ms <= -max(grace_ms, 1)
+    is_old = (age_ms >= grace_ms) | is_ahead
     is_copied = (F.col("state") == STATES[COPIED]) & ~is_gone
     has_log = ~F.array_contains("missing", ".log")
     is_there = is_copied & F.coalesce(has_log, F.lit(False))
@@ -291,14 +301,15 @@ def decide_findings(
     objects = {
         NO_RECORD: (F.col("objects") > 0) & is_unclaimed,
         ORPHAN: (F.col("objects") > 0) & (F.col("is_unclaimed") | is_gone) & ~is_unclaimed,
-        _MISSING if has_seen_all else NOT_FOUND: is_copied & ~F.coalesce(has_log, F.lit(False)),
+        _MISSING if has_seen_all and has_all_records else NOT_FOUND: is_copied
+        & ~F.coalesce(has_log, F.lit(False)),
         _INCOMPLETE: is_there & (F.size("missing") > 0),
         _DISAGREES: is_there & (F.size("differences") > 0),
         _UNREADABLE: is_there & F.col("problem").isNotNull(),
     }
     kinds = {
-        "copy_unfinished": (F.col("state") == STATES[COPYING]) & is_old & ~is_gone,
-        "delete_unfinished": (F.col("state") == STATES[DELETING]) & is_old & ~is_gone,
+        _UNFINISHED[0]: (F.col("state") == STATES[COPYING]) & is_old & ~is_gone,
+        _UNFINISHED[1]: (F.col("state") == STATES[DELETING]) & is_old & ~is_gone,
         "partition_delete_unfinished": F.col("partition_state").isin(*PARTITION_STATES[:-1])
         & ~is_gone,
         **(objects if is_listed else {}),
@@ -310,12 +321,22 @@ def decide_findings(
     lacks = F.transform("missing", lambda suffix: F.concat(F.lit("no "), suffix))
     nothing = F.array().cast("array<string>")
     is_not_found = F.array_contains(findings, NOT_FOUND)
-    is_not_known = is_not_found | F.array_contains(findings, NO_RECORD)
+    is_claimed = (F.size(findings) > 0) & ~F.col("is_unclaimed")
+    is_later_ahead = is_ahead & F.arrays_overlap(findings, F.array(*map(F.lit, _UNFINISHED)))
+    not_known = {
+        _NO_LOG: is_not_found & F.lit(not has_seen_all),
+        _NO_RECORD: F.array_contains(findings, NO_RECORD),
+        _LATER: is_claimed & F.lit(not has_all_records),
+        _AHEAD: F.coalesce(is_later_ahead, F.lit(False)),
+    }
     parts = F.concat(
         F.when(is_there, F.coalesce("differences", nothing)).otherwise(nothing),
         F.when(F.col("objects") > 0, F.coalesce(lacks, nothing)).otherwise(nothing),
         F.filter(F.array("problem"), lambda text: text.isNotNull()),
-        F.when(is_not_known, F.array(_not_known(is_not_found))).otherwise(nothing),
+        *(
+            F.when(holds, F.array(F.lit(why))).otherwise(nothing)
+            for why, holds in not_known.items()
+        ),
         F.when(F.col("refused_updates") > 0, F.array(_refused())).otherwise(nothing),
     )
     detail = F.concat_ws("; ", parts)
@@ -325,12 +346,6 @@ def decide_findings(
         decided["objects"] = F.lit(None).cast("int")
         decided["stored_bytes"] = F.lit(None).cast("long")
     return lambda held: held.withColumns(decided)
-
-
-def _not_known(is_not_found: Column) -> Column:
-    return F.when(
-        is_not_found, "not known: its log was not found, and not all of the tier was looked into"
-    ).otherwise(f"not known: no record claims it, and not all of {REMOTE_LOG_TOPIC} was read")
 
 
 def _refused() -> Column:
