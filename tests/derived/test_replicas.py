@@ -13,7 +13,9 @@ from kafka_segments.engine.derived.replicas import (
     choose_replica,
     last_epoch,
     left_over,
+    out_of_metadata,
 )
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from support.spark.rows_of import frame, rows_of
 
 pytestmark = pytest.mark.spark
@@ -89,6 +91,35 @@ def test_left_over_logs_alone_answer_nothing(spark: SparkSession) -> None:
     assert logs.where("broker_id = 1").transform(choose_replica(named)).isEmpty()
     (row,) = logs.transform(left_over(named)).collect()
     assert (row["broker_id"], row["doubt"].split(":")[0]) == (1, "not known")
+
+
+def test_a_log_of_a_partition_that_the_metadata_lacks_is_in_doubt(spark: SparkSession) -> None:
+    other = {"topic_id": "new", "last_epoch": 0, "log_end_offset": 9}
+    places = [
+        {},
+        {"partition": 1},
+        {"topic": "deleted"},
+        {"topic": METADATA_TOPIC},
+        {"cluster": "without metadata", "topic": "deleted"},
+    ]
+    logs = frame(spark, LOG, *({**other, **place} for place in places))
+    named = _named(spark, "new", 1)
+
+    chosen = logs.transform(choose_replica(named)).where("doubt IS NOT NULL")
+    told = logs.transform(out_of_metadata(named))
+
+    for rows in (chosen, told):
+        found = {(row["topic"], row["partition"]): row["doubt"] for row in rows.collect()}
+        assert found.keys() == {("t", 1), ("deleted", 0)}
+        assert all("has no such partition" in doubt for doubt in found.values())
+
+
+def test_a_log_is_out_of_the_metadata_for_one_reason(spark: SparkSession) -> None:
+    logs = frame(spark, LOG, {"topic_id": "old", "partition": 1})
+
+    (row,) = logs.transform(out_of_metadata(_named(spark, "new", 1))).collect()
+
+    assert "left over from a topic that was deleted" in row["doubt"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,11 @@ from support.logs.metadata_logs import log_bytes, log_dir, partition, topic
 from support.logs.strategies import TRANSACTIONAL
 
 BASES = (0, 2, 4)
-LOG, METADATA = "__consumer_offsets-0", [topic("__consumer_offsets", 1), partition(1, 0, (1, 2))]
+LOG = "__consumer_offsets-0"
+METADATA = [
+    *(topic("t", 2), partition(2, 0, (1,))),
+    *(topic("__consumer_offsets", 1), partition(1, 0, (1, 2))),
+]
 
 
 class Told(NamedTuple):

@@ -9,9 +9,15 @@ from kafka_segments.engine.derived.lost_records import with_lost
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import plus
 from kafka_segments.kafka.broker_rules.gaps import LACKS_END
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 
 PARTITION = ("cluster", "topic", "partition")
 _NO_BROKER = -1
+_NOT_NAMED = (
+    "not known: the metadata, as far as it was read, has no such partition: the log is left over"
+    " from one that was deleted, or newer; build with --internals, with a controller's disk among"
+    " the sources"
+)
 _DROPPED = ("topic_id", "last_epoch")
 _EPOCHS = "array<struct<epoch: int, start_offset: bigint>>"
 
@@ -59,6 +65,23 @@ def left_over(named: DataFrame) -> Transform:
     return transform
 
 
+def out_of_metadata(named: DataFrame) -> Transform:
+    """Keep the logs that are ``left_over``, and those of partitions that the metadata lacks.
+
+    KRaft's own log is none of these. Of a cluster without metadata it is not asked.
+
+    Needs, gives: as ``left_over``.
+    """
+
+    def transform(logs: DataFrame) -> DataFrame:
+        gone = logs.transform(left_over(named))
+        absent = _with_named(logs.select(*LOG_KEYS), named).where(_is_absent())
+        absent = absent.select(*LOG_KEYS, F.lit(_NOT_NAMED).alias("doubt"))
+        return gone.unionByName(absent.join(gone, list(LOG_KEYS), "left_anti"))
+
+    return transform
+
+
 def is_of_another_topic(topic_id: str | None, named_id: str | None) -> bool:
     """Tell of one log what ``left_over`` tells of rows; ``named_id``: of its topic, None: none."""
     return None not in (topic_id, named_id) and topic_id != named_id
@@ -93,7 +116,8 @@ def choose_replica(named: DataFrame | None) -> Transform:
        has lost no records, or the earliest ones, then the first by the rest of its key.
     4. Its answer is in doubt if the metadata has none of the brokers in sync whose logs are at
        hand, or if no metadata tells which of several topic ids is the topic's.
-    5. It is in doubt, too, if it ends below a high watermark that is checkpointed for a log of the
+    5. So it is if the cluster's metadata has no such partition; its own log alone is none of it.
+    6. It is in doubt, too, if it ends below a high watermark that is checkpointed for a log of the
        same epoch: what is missing behind its end was committed.
 
     Needs: the key of a log, topic_id (null: not known), last_epoch (null: none), log_end_offset,
@@ -140,12 +164,28 @@ def choose_replica(named: DataFrame | None) -> Transform:
 
 def _with_named(logs: DataFrame, named: DataFrame | None) -> DataFrame:
     if named is None:
-        kinds = {"_named_id": "string", "_in_sync": "array<int>"}
+        kinds = {
+            "_named_id": "string",
+            "_in_sync": "array<int>",
+            "_is_named": "boolean",
+            "_has_names": "boolean",
+        }
         return logs.withColumns({name: F.lit(None).cast(kind) for name, kind in kinds.items()})
     known = named.select(
-        *PARTITION, F.col("topic_id").alias("_named_id"), F.col("in_sync").alias("_in_sync")
+        *PARTITION,
+        F.col("topic_id").alias("_named_id"),
+        F.col("in_sync").alias("_in_sync"),
+        F.lit(True).alias("_is_named"),
     )
-    return logs.join(F.broadcast(known), list(PARTITION), how="left")
+    clusters = named.select("cluster", F.lit(True).alias("_has_names")).distinct()
+    of_cluster = logs.join(F.broadcast(clusters), "cluster", how="left")
+    return of_cluster.join(F.broadcast(known), list(PARTITION), how="left")
+
+
+def _is_absent() -> Column:
+    """Tell whether a log's cluster has metadata that lacks its partition; needs ``_with_named``."""
+    is_of_metadata = F.col("_has_names").isNotNull() & (F.col("topic") != METADATA_TOPIC)
+    return is_of_metadata & F.col("_is_named").isNull()
 
 
 def _doubt() -> Column:
@@ -158,7 +198,11 @@ def _doubt() -> Column:
         "not known: its logs have several topic ids, and no metadata tells which is the topic's;"
         " build with --internals, with a controller's disk among the sources"
     )
-    doubt = F.when(F.col("_has_ids"), of_several_ids).when(~F.col("_some_in_sync"), out_of_sync)
+    doubt = (
+        F.when(F.col("_has_ids"), of_several_ids)
+        .when(~F.col("_some_in_sync"), out_of_sync)
+        .when(_is_absent(), F.lit(_NOT_NAMED))
+    )
     return F.coalesce(doubt, cut_short(F.col("_reached.offset"))).alias("doubt")
 
 

@@ -22,7 +22,13 @@ from kafka_segments.engine.derived.lost_records import (
 )
 from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError
 from kafka_segments.engine.derived.record_limits import read_record_limits
-from kafka_segments.engine.derived.replicas import PARTITION, choose_replica, left_over, lost_logs
+from kafka_segments.engine.derived.replicas import (
+    PARTITION,
+    choose_replica,
+    left_over,
+    lost_logs,
+    out_of_metadata,
+)
 from kafka_segments.engine.derived.tier_fronts import (
     in_front_as_gaps,
     in_front_as_lost,
@@ -232,12 +238,14 @@ class LogTables:
     def take_back_left_over(self, answers: DataFrame, taken: Sequence[str] = ANSWERS) -> DataFrame:
         """Take back the answers of logs that are left over from a topic that was deleted.
 
-        ``taken``: the columns of an answer.
+        So are those of logs that the metadata does not name. ``taken``: the columns of an answer.
         """
         named = named_partitions(self._tables)
         if named is None:
             return answers
-        return answers.transform(say_doubts(self._described.transform(left_over(named)), taken))
+        return answers.transform(
+            say_doubts(self._described.transform(out_of_metadata(named)), taken)
+        )
 
     def segments_as_built(self) -> DataFrame:
         """Return the segments whose file had not vanished at the last build.
