@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from kafka_segments.engine.derived.internal_current import current_records
-from kafka_segments.engine.derived.replicas import NOTHING_KNOWN
+from kafka_segments.engine.derived.replicas import NOTHING_KNOWN, KnownReplicas
 from kafka_segments.engine.derived.views import CURRENT, PROBLEMS, register_views, view_names
 from kafka_segments.engine.frames.local_rows import local_rows
 from kafka_segments.engine.tables.catalog import INTERNAL_RECORDS
@@ -128,6 +128,58 @@ def test_a_commit_whose_marker_may_be_lost_is_kept_and_said_not_to_be_known(
     ]
 
 
+def test_a_key_that_only_another_copy_has_is_not_known_where_the_one_that_answers_lost_records(
+    spark: SparkSession,
+) -> None:
+    theirs, of_deleted = {"broker_id": 2, "leader_epoch": 0}, {"broker_id": 3, "leader_epoch": 0}
+    log = [
+        _record(8, "both"),
+        _record(9, "gone", **DELETED),
+        *(_record(offset, name, **theirs) for offset, name in enumerate(["both", "gone", "only"])),
+        _record(3, "only", **theirs),
+        _record(4, "deleted", **theirs),
+        _record(5, "deleted", **theirs, **DELETED),
+        _record(6, "in a transaction", **theirs, producer_id=7),
+        _record(7, "of a deleted topic", **of_deleted),
+        _record(0, "known", partition=1),
+        _record(0, "only in a whole one's copy", partition=1, **theirs),
+    ]
+    names = INTERNAL_RECORDS.schema.names
+    values = [tuple({"partition": 0, **row}.get(name) for name in names) for row in log]
+    problems = rows_of(
+        spark,
+        [("c", 1, "/d", OFFSETS, 0, 4, "a gap"), ("c", None, None, OFFSETS, 9, None, "no log")],
+        f"{KEYS}, until_offset long, problem string",
+    )
+    logs = rows_of(
+        spark,
+        [
+            ("c", broker, "/d", OFFSETS, 0, "old" if broker == 3 else "new", None)
+            for broker in (1, 2, 3)
+        ],
+        f"{KEYS}, topic_id string, leader_epochs array<struct<epoch: int, start_offset: bigint>>",
+    )
+    named = rows_of(
+        spark,
+        [("c", OFFSETS, number, "new", [1, 2], [1, 2]) for number in (0, 1)],
+        "cluster string, topic string, partition int, topic_id string, replicas array<int>,"
+        " in_sync array<int>",
+    )
+
+    rows = local_rows(spark, values, NULLABLE)
+    current = rows.transform(current_records(KnownReplicas(logs, named), problems)).collect()
+
+    why = "not known whether it is current: only another copy has it: a gap"
+    found = [(row["key_json"], row["broker_id"], row["offset"], row["problem"]) for row in current]
+    assert sorted(found) == [
+        ("both", 1, 8, None),
+        ("gone", 1, 9, None),
+        ("in a transaction", 2, 6, why),
+        ("known", 1, 0, None),
+        ("only", 2, 3, why),
+    ]
+
+
 def test_each_key_has_its_last_record(spark: SparkSession, tmp_path: Any) -> None:
     fill(Warehouse(spark, str(tmp_path)), INTERNAL_RECORDS, [*LOG, *BEHIND])
 
@@ -146,9 +198,14 @@ def test_each_key_has_its_last_record(spark: SparkSession, tmp_path: Any) -> Non
         (15, None, False),
         (18, "f", True),
     ]
-    assert {(row["topic"], row["partition"]) for row in rows if row["broker_id"] == 2} == {
+    others = [row for row in rows if row["broker_id"] != 1]
+    assert {(row["topic"], row["partition"]) for row in others if row["problem"] is None} == {
         (OFFSETS, 1),
         (TRANSACTIONS, 0),
+    }
+    assert {row["key_json"] for row in others if row["problem"] is not None} == {
+        "of the replica that is behind",
+        "of a deposed leader",
     }
     assert "timestamp" in rows[0]
     assert not [name for name in rows[0].asDict() if name.startswith("_")]

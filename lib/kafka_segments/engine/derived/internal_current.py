@@ -4,7 +4,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.derived.contradicted_keys import with_contradicted
-from kafka_segments.engine.derived.replicas import KnownReplicas, of_answering_replica
+from kafka_segments.engine.derived.replicas import (
+    PARTITION,
+    KnownReplicas,
+    left_over,
+    of_answering_replica,
+)
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.messages import control
 from kafka_segments.kafka.messages.messages import SHARES
@@ -14,7 +19,8 @@ from kafka_segments.kafka.text.names import OFFSETS_TOPIC
 KEYED_TOPICS = (OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC)
 """The internal topics whose state is the last value of each key."""
 _CONTROL_KINDS = tuple({layout.name for layout in control.RECORDS.values()})
-_ADDED = ("_until", "_doubt", "_marker", "_counts", "contradicted")
+_ADDED = ("_until", "_doubt", "_marker", "_counts", "_is_own", "contradicted")
+_ORDER = ("_is_own", "_counts", "offset")
 SHARE_SNAPSHOT, SHARE_UPDATE = (records.kind for records in SHARES)
 
 
@@ -66,6 +72,8 @@ def current_records(
     5. An update of a share group's state goes with a later snapshot of it, be it a tombstone.
     6. Where a log does not tell what is current, ``problem`` says so, and a commit whose marker was
        not seen, or not in front of what is missing, is kept where its key has nothing else.
+    7. So is what another copy of the log has last of a key that the log does not name, if that is
+       no tombstone: nothing is known of such a key but that there may be something.
 
     Needs: rows of ``internal_records``; ``problems``: rows of ``internal_problems``, None: there
         are none.
@@ -80,18 +88,19 @@ def current_records(
     is_committed = F.coalesce(next_marker() == control.COMMIT, F.lit(False))
     counts = ~F.coalesce(waits, F.lit(False)) | is_committed | F.col("contradicted").isNotNull()
     of_key = Window.partitionBy("cluster", "topic", "partition", "_kind", "_key")
-    of_state = Window.partitionBy("cluster", "topic", "partition", "_key")
+    of_state = Window.partitionBy("cluster", "topic", "partition", "_key", "_is_own")
     snapshot = F.max(F.when(F.col("kind") == SHARE_SNAPSHOT, F.col("offset"))).over(of_state)
     is_dead = F.coalesce(
         (F.col("kind") == SHARE_UPDATE) & (F.col("offset") < snapshot), F.lit(False)
     )
 
     def transform(records: DataFrame) -> DataFrame:
+        keyed = records.where(F.col("topic").isin(*KEYED_TOPICS))
         return (
-            records.where(F.col("topic").isin(*KEYED_TOPICS))
-            .transform(of_answering_replica(known))
+            keyed.transform(of_answering_replica(known))
             .transform(with_contradicted(keys))
             .transform(_with_doubt(problems))
+            .transform(_with_other_copies(keyed, known, problems))
             .withColumn("_marker", _of_next_marker(F.col("offset")))
             .withColumn("_counts", counts)
             .withColumn("_key", F.coalesce("key_json", F.hex("key")))
@@ -100,10 +109,8 @@ def current_records(
             .where(F.col("_key").isNotNull() & F.col("offset").isNotNull())
             .where(~F.coalesce(is_control(), F.lit(False)))
             .withColumn("_is_dead", is_dead)
-            .withColumn(
-                "_turn", F.row_number().over(of_key.orderBy(F.desc("_counts"), F.desc("offset")))
-            )
-            .where("_turn = 1 AND NOT _is_dead")
+            .withColumn("_turn", F.row_number().over(of_key.orderBy(*map(F.desc, _ORDER))))
+            .where("_turn = 1 AND NOT _is_dead AND (_is_own OR NOT coalesce(is_tombstone, false))")
             .withColumn("problem", F.coalesce("problem", "_doubt"))
             .drop(*_ADDED, "_kind", "_key", "_is_dead", "_turn")
         )
@@ -129,5 +136,31 @@ def _with_doubt(problems: DataFrame | None) -> Transform:
         joined = records.join(F.broadcast(of_log), list(LOG_KEYS), how="left")
         doubt = F.coalesce(F.when(is_in_front, F.col("_why")), contradicted)
         return joined.withColumn("_doubt", doubt).select(*records.columns, "_until", "_doubt")
+
+    return transform
+
+
+def _with_other_copies(
+    keyed: DataFrame, known: KnownReplicas, problems: DataFrame | None
+) -> Transform:
+    """Add ``_is_own``, and the records of other copies of logs that do not tell what is current.
+
+    Needs: what ``_with_doubt`` gives; ``keyed``: rows of ``internal_records`` of all copies.
+    Gives: the same, of other copies with ``_doubt``, and without ``_is_own``.
+    """
+    if problems is None:
+        return lambda records: records.withColumn("_is_own", F.lit(True))
+    why = F.concat(F.lit("not known whether it is current: only another copy has it: "), "problem")
+    own = F.struct("broker_id", "log_dir")
+    of_partition = problems.select(*PARTITION, own.alias("_own"), why.alias("_doubt"))
+    others = keyed.join(F.broadcast(of_partition), list(PARTITION)).where(own != F.col("_own"))
+    if known.logs is not None and known.named is not None:
+        gone = known.logs.transform(left_over(known.named)).select(*LOG_KEYS)
+        others = others.join(F.broadcast(gone), list(LOG_KEYS), "left_anti")
+    others = others.drop("_own").withColumn("_is_own", F.lit(False))
+
+    def transform(records: DataFrame) -> DataFrame:
+        of_own = records.withColumn("_is_own", F.lit(True))
+        return of_own.unionByName(others, allowMissingColumns=True)
 
     return transform
