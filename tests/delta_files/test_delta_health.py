@@ -507,3 +507,44 @@ def test_a_log_that_cannot_be_listed_is_not_taken_for_none(table: Path) -> None:
 
     assert not isinstance(refused.value, NoFolderError)
     assert first_broken(str(table.parent)) is None
+
+
+def _run(root: Path, told: str | None) -> None:
+    rows = pa.table({"run_id": ["r"], "table_versions": pa.array([told], pa.string())})
+    write_deltalake(str(root / "runs"), rows, mode="append")
+
+
+def test_where_the_notes_are_lost_the_last_build_tells_that_a_table_is_an_older_copy(
+    table: Path,
+) -> None:
+    _run(table.parent, '{"segments": 9}')
+    _run(table.parent, '{"logs": 7, "segments": 3}')
+
+    found = broken_log(str(table))
+
+    assert found is not None
+    assert found.text == (
+        f"table {table} is broken: _delta_log ends with version 2, version 3 had been committed."
+        " `kafka-segments build` reads all again and makes the table whole"
+    )
+    note_versions(str(table.parent), ["segments"])  # as the next build does
+    assert broken_log(str(table)) is None
+
+
+@pytest.mark.parametrize(
+    "told", ['{"segments": 2}', '{"logs": 7}', None, "spoilt", "[]", '{"segments": null}']
+)
+def test_without_notes_a_table_is_taken_as_it_is_where_the_last_build_tells_nothing_else(
+    table: Path, told: str | None
+) -> None:
+    _run(table.parent, told)
+
+    assert broken_log(str(table)) is None
+
+
+def test_before_the_first_build_and_of_older_releases_nothing_is_noted(table: Path) -> None:
+    assert broken_log(str(table)) is None
+    write_deltalake(str(table.parent / "runs"), pa.table({"run_id": ["r"]}))
+    assert broken_log(str(table)) is None
+    next((table.parent / "runs").glob("*.parquet")).write_bytes(b"")
+    assert broken_log(str(table)) is None

@@ -9,6 +9,9 @@ changed. A store looks after bits itself: the CRC-32 is noted of commits on loca
 The notes have a CRC-32 of their own: a flipped bit in them would tell of a sound commit that it is
 another one. It stands where a release that does not know it sees a table without commits.
 
+Where the notes are lost, the last row of ``runs`` tells which versions the tables of a build had
+(``last_build``).
+
 A store has no locks: of two runs that write the notes at the same time the later one wins, and
 what the other one had noted is lost. A version that is noted is then older than the log's: nothing
 is refused for it.
@@ -23,6 +26,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from kafka_segments.files.delta.last_build import versions_of_last_build
 from kafka_segments.files.storage.durable_files import write_durably
 from kafka_segments.files.storage.files import (
     Place,
@@ -126,8 +130,13 @@ def _noted(warehouse: str) -> dict[str, NotedLog]:
         if not file.store.is_local:  # it is to be asked again, and nothing is known to be spoilt
             raise OSError(f"{join_uri(warehouse, NOTES)}: {first_line(error)}") from None
         raise ValueError(f"cannot be read: {error}") from None
-    try:  # there are none in a warehouse of an older release
-        noted = json.loads(b"{}" if data is None else data)
+    if data is None:  # lost, or of an older release, or there was no build yet
+        built = versions_of_last_build(warehouse)
+        logs = {name: NotedLog(version, {}, is_signed=True) for name, version in built.items()}
+        _keep(warehouse, logs)
+        return logs
+    try:
+        noted = json.loads(data)
         own = noted.pop(_OWN, {})
         logs = {name: _log_of(log) for name, log in noted.items()}
         is_as_written = own.get(_SUM) in (None, _sum_of(noted))

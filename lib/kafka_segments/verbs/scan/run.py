@@ -246,5 +246,10 @@ class Build:
         finished_ms = started_ms + int(summary.seconds * 1000)
         times_us = {"started_at": started_ms * 1000, "finished_at": finished_ms * 1000}
         described = {"warehouse": self._warehouse.root, **self._options.described()}
-        values = run_values(summary, self._options.sources, described)
+        versions = {
+            table.name: version
+            for table in BUILD_TABLES
+            if table is not RUNS and (version := self._warehouse.version(table)) is not None
+        }
+        values = run_values(summary, self._options.sources, described, versions)
         self._warehouse.append_values(RUNS, [values | times_us])

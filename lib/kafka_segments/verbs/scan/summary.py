@@ -133,9 +133,15 @@ def summarize(
 
 
 def run_values(
-    summary: BuildSummary, sources: Sequence[str], options: Mapping[str, Any]
+    summary: BuildSummary,
+    sources: Sequence[str],
+    options: Mapping[str, Any],
+    table_versions: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the row of table ``runs``, without the times; ``options``: those beside sources."""
+    """Return the row of table ``runs``, without the times; ``options``: those beside sources.
+
+    ``table_versions``: those of the other tables, by name.
+    """
     return {
         "run_id": summary.run_id,
         "command": "build",
@@ -149,4 +155,5 @@ def run_values(
         "segments_damaged": summary.segments_damaged,
         "files_unrecognized": summary.files_unrecognized,
         "bytes_scanned": summary.bytes_scanned,
+        "table_versions": json.dumps(table_versions, sort_keys=True),
     }
