@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from kafka_segments.errors import UsageError
+from kafka_segments.files.node.transaction_files import read_transaction_files
 from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
-from kafka_segments.verbs.change.recovery.forecast.transaction_files import read_transaction_files
 from kafka_segments.verbs.judge.audit.tasks import AuditScope, SegmentAuditor
 from kafka_segments.verbs.judge.audit.tasks_folders import audit_folder
 from kafka_segments.verbs.judge.audit.tasks_transactions import judge_log_transactions

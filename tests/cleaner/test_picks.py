@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node.start_reader import offsets_of, read_start_dir
 from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import (
     Cleanable,
     CleanerConfig,
     cleanable,
     next_cleaned,
 )
-from kafka_segments.verbs.change.recovery.forecast.start_reader import offsets_of, read_start_dir
 from kafka_segments.verbs.find.cleaner.configs import Levels, cleaner_config
 from kafka_segments.verbs.find.cleaner.log_facts import read_log
 from support.kafka.kafka_referee import Answer, Referee

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka_segments.files.node.log_dirs import find_log_dirs
 from kafka_segments.files.storage.files import OpenSegment, Place, open_segment
-from kafka_segments.verbs.change.recovery.decide.starts import decide_start
-from kafka_segments.verbs.change.recovery.folders import find_log_dirs
+from kafka_segments.kafka.broker_rules.start.log_start import decide_start
 from kafka_segments.verbs.change.recovery.forecast import survey
 from kafka_segments.verbs.change.recovery.kit import plan
 from kafka_segments.verbs.change.recovery.kit.listing import plan_kit

@@ -18,12 +18,11 @@ from click.testing import CliRunner, Result
 from kafka_segments.cli import cli
 from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node import log_dirs, start_reader
+from kafka_segments.files.node.log_dirs import find_log_dirs
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.verbs.change.recovery import folders
-from kafka_segments.verbs.change.recovery.folders import find_log_dirs
-from kafka_segments.verbs.change.recovery.forecast import start_reader
 
 NODE = Path("cluster/disks/node-1")
 LOG = "careful-2"  # in directory a, which has the metadata log, too
@@ -406,7 +405,7 @@ def test_a_log_that_cannot_be_listed_is_not_known_and_no_folder_goes_for_it(
         return entries_of(source, relative_path, **more)
 
     shutil.copytree(found, node / "a" / f"{found.name}.{'a' * 32}-delete")
-    monkeypatch.setattr(folders, "entries_of", refuse)
+    monkeypatch.setattr(log_dirs, "entries_of", refuse)
     row, done = _row(node, "b"), CliRunner().invoke(cli, ["triage", str(node)])
 
     assert (row["status"], row["starts"], row["drops"]) == (1, None, [])

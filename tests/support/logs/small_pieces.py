@@ -21,7 +21,7 @@ IN_BYTES = (
     ("files.segments.chunks", "_CHUNK_BYTES"),
     ("files.segments.chunks", "_HEADERS_CHUNK_BYTES"),
     ("verbs.copies.divergence.log_reading.sound_batches", "_WINDOW_BYTES"),
-    ("verbs.change.recovery.torn_tail", "_WINDOW_BYTES"),
+    ("kafka.broker_rules.start.torn_tail", "_WINDOW_BYTES"),
     ("verbs.find.search.first_record", "_WINDOW_BYTES"),
 )
 IN_ROWS = (

@@ -34,14 +34,6 @@ def no_segments(source: str) -> str:
     )
 
 
-def logs_gone(named: int) -> str:
-    """Return in words that a log directory has no log, though its checkpoints name some."""
-    return (
-        f"not known: no log lies there, and its checkpoints name {named}: is its disk mounted, and"
-        " the copy whole?"
-    )
-
-
 def refuse_lost(counted: Iterable[Lost], *, most_percent: int, what: str) -> None:
     """Refuse to go on where more is gone below a source than is allowed.
 

@@ -16,6 +16,13 @@ from kafka_segments.errors import (
     UsageError,
 )
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node.log_dirs import find_log_dirs
+from kafka_segments.files.node.nodes import group_nodes
+from kafka_segments.files.node.start_reader import (
+    offsets_of,
+    read_metadata,
+    read_start_dir,
+)
 from kafka_segments.files.storage.files import first_line, place
 from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.kafka.broker_rules.cleaner.log_cleaner import cleanable
@@ -31,13 +38,6 @@ from kafka_segments.kafka.text.checkpoints import (
     META_PROPERTIES,
 )
 from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState, parse_partition_folder
-from kafka_segments.verbs.change.recovery.folders import find_log_dirs
-from kafka_segments.verbs.change.recovery.forecast.run_start import group_nodes
-from kafka_segments.verbs.change.recovery.forecast.start_reader import (
-    offsets_of,
-    read_metadata,
-    read_start_dir,
-)
 from kafka_segments.verbs.find.cleaner.configs import (
     POLICY,
     Levels,

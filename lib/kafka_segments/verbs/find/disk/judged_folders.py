@@ -13,6 +13,8 @@ from kafka_segments.errors import (
     UnreadableObjectError,
 )
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node.metadata_log import read_metadata_log
+from kafka_segments.files.node.start_reader import read_text
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place
 from kafka_segments.files.storage.local_folder import FileEntry, as_text, is_text
@@ -23,8 +25,6 @@ from kafka_segments.kafka.broker_rules.start.metadata_facts import ServedLog, co
 from kafka_segments.kafka.broker_rules.start.state import MetadataStart, NodeFacts
 from kafka_segments.kafka.text import checkpoints
 from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState, PartitionFolder
-from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
-from kafka_segments.verbs.change.recovery.forecast.start_reader import read_text
 from kafka_segments.verbs.find.disk.decide.verdicts import (
     ClusterFacts,
     FolderFacts,

@@ -14,13 +14,13 @@ from kafka_segments.files.segments.chunks import Chunk, ChunkOptions, ChunkReade
 from kafka_segments.files.segments.decoding import MOST_BATCH_BYTES, record_filler
 from kafka_segments.files.segments.largest_record import largest_record
 from kafka_segments.files.storage.files import OpenSegment, open_segment, place, read_whole
+from kafka_segments.kafka.broker_rules.start.torn_tail import read_tail
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
 from kafka_segments.kafka.index.segment.splitting import shifted
 from kafka_segments.kafka.text.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import filling
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.verbs.change.recovery.torn_tail import read_tail
 from kafka_segments.verbs.find.records.decide import Query, Unreadable, Why, matching
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from kafka_segments.errors import FileChangedError, SourceError, UnreadableObjectError
 from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.folders.walk import ListedSegment
+from kafka_segments.files.node.metadata_log import read_metadata_log
 from kafka_segments.files.storage.files import first_line, place
 from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.text.names import METADATA_TOPIC
-from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
 from kafka_segments.verbs.find.records.large_batches import MAX_MESSAGE_BYTES
 
 _ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError)

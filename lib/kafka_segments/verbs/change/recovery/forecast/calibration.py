@@ -28,12 +28,12 @@ import numpy as np
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.durable_files import sync_folder
 from kafka_segments.files.storage.scratch import scratch_below
+from kafka_segments.kafka.broker_rules.start.log_start import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire import header_layout as layout
 from kafka_segments.kafka.wire.crc import HAS_CPU_CRC, crc32c
-from kafka_segments.verbs.change.recovery.decide.starts import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 from kafka_segments.verbs.change.recovery.forecast.decide.times import Costs
 
 KAFKAS_BYTE, KAFKAS_BATCH, KAFKAS_FILE = 5.3, 1.33, 1.05

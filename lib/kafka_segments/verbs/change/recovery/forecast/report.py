@@ -17,7 +17,7 @@ from kafka_segments.console.output import (
 )
 from kafka_segments.console.table_form import made_table, or_dash, print_table
 from kafka_segments.engine.derived.cluster_names import cluster_in_words
-from kafka_segments.verbs.change.recovery.decide.cuts import Finding
+from kafka_segments.kafka.broker_rules.start.cuts import Finding
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import (
     DirFacts,
     DirForecast,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_segments.files.node.log_dirs import FoundLogDir, find_log_dirs
 from kafka_segments.files.storage.stores import store_of
 from kafka_segments.files.storage.threads import map_in_threads
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart, decide_start
 from kafka_segments.kafka.broker_rules.start.node import NodeStart
 from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart, decide_start
-from kafka_segments.verbs.change.recovery.folders import FoundLogDir, find_log_dirs
 from kafka_segments.verbs.change.recovery.forecast.calibration import calibrate, read_bytes_per_s
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import (
     DirFacts,

@@ -6,8 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_segments.errors import FileChangedError, UnreadableObjectError
+from kafka_segments.files.node.producer_snapshots import by_sound_snapshots
 from kafka_segments.files.storage.files import Place, first_line, open_segment, place, read_whole
+from kafka_segments.kafka.broker_rules.start.cuts import (
+    DamagedSegment,
+    Finding,
+    decide_findings,
+)
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart
 from kafka_segments.kafka.broker_rules.start.node import sum_or_none
+from kafka_segments.kafka.broker_rules.start.torn_tail import records_by_headers
 from kafka_segments.kafka.index.segment.offset_index import decode_offset_index
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
@@ -15,16 +23,8 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.index.segment.splitting import split_overflowed
 from kafka_segments.kafka.text.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, file_name
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.verbs.change.recovery.decide.cuts import (
-    DamagedSegment,
-    Finding,
-    decide_findings,
-)
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.kits import work_with_kit
 from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork
-from kafka_segments.verbs.change.recovery.producer_snapshots import by_sound_snapshots
-from kafka_segments.verbs.change.recovery.torn_tail import records_by_headers
 
 _ZEROS = (DamageKind.PREALLOCATED_TAIL,)
 _SMALL_BYTES = 4 * 1024 * 1024

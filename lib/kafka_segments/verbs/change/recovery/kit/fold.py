@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_segments.files.storage.files import open_segment, place
+from kafka_segments.kafka.broker_rules.start.cuts import TORN
 from kafka_segments.kafka.index.log.load import LogLoad
 from kafka_segments.kafka.index.log.loading import LoadOptions, LogFiles
 from kafka_segments.kafka.index.log.producer_state import ProducerState
@@ -32,7 +33,6 @@ from kafka_segments.kafka.text.names import (
     file_name,
 )
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.verbs.change.recovery.decide.cuts import TORN
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan
 from kafka_segments.verbs.change.recovery.kit.scan import ScannedSegment, put_into
 from kafka_segments.verbs.change.recovery.kit_manifest import Cut, KitState, LogKit, NewFile

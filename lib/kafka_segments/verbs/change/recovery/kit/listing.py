@@ -11,6 +11,8 @@ from kafka_segments.files.folders.listing_rows import Listed
 from kafka_segments.files.folders.log_dir_folder import noted_offsets
 from kafka_segments.files.folders.unread_notes import UnreadNotes, unread_in
 from kafka_segments.files.folders.walk import walk_folders
+from kafka_segments.files.node.log_dirs import is_txn_index_refused
+from kafka_segments.files.node.producer_snapshots import is_snapshot_sound
 from kafka_segments.files.storage.files import place
 from kafka_segments.files.storage.folder_lock import refuse_locked
 from kafka_segments.files.storage.links import without_option
@@ -23,10 +25,8 @@ from kafka_segments.kafka.text.names import (
     file_name,
     parse_partition_folder,
 )
-from kafka_segments.verbs.change.recovery.folders import is_txn_index_refused
 from kafka_segments.verbs.change.recovery.kit.plan import LogPlan, plan_log
 from kafka_segments.verbs.change.recovery.kit_manifest import LogKit
-from kafka_segments.verbs.change.recovery.producer_snapshots import is_snapshot_sound
 
 _LOG_KINDS = (
     kinds.SEGMENT,

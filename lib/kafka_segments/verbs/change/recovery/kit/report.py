@@ -9,7 +9,7 @@ from kafka_segments.console.lines import say
 from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.options import ExitStatus
 from kafka_segments.console.output import print_records, size_text
-from kafka_segments.engine.sources.missing import logs_gone
+from kafka_segments.files.node.log_dirs import logs_gone
 from kafka_segments.verbs.change.recovery.kit_manifest import KitState, LogKit
 
 if TYPE_CHECKING:  # to apply a kit nothing is read by compiled code

@@ -9,6 +9,8 @@ from kafka_segments.files.segments.format_files import Around, Files, FormatFile
 from kafka_segments.files.storage.durable_files import sha256_of, write_durably
 from kafka_segments.files.storage.files import OpenSegment, first_line, open_segment, place
 from kafka_segments.files.storage.local_folder import mtime_ns_of
+from kafka_segments.kafka.broker_rules.start.cuts import TORN
+from kafka_segments.kafka.broker_rules.start.torn_tail import Tail, read_tail
 from kafka_segments.kafka.index.segment.recovered_segment import (
     Damage,
     DamageKind,
@@ -19,9 +21,7 @@ from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
-from kafka_segments.verbs.change.recovery.decide.cuts import TORN
 from kafka_segments.verbs.change.recovery.kit_manifest import NewFile, SeenSegment
-from kafka_segments.verbs.change.recovery.torn_tail import Tail, read_tail
 
 
 class ScannedSegment(NamedTuple):

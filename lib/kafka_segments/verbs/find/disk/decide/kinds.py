@@ -8,6 +8,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafka_segments.kafka.broker_rules.start.log_start import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 from kafka_segments.kafka.text.checkpoints import (
     LOCK,
     OF_LOG_DIR,
@@ -29,7 +30,6 @@ from kafka_segments.kafka.text.names import (
     parse_partition_folder,
     parse_segment_name,
 )
-from kafka_segments.verbs.change.recovery.decide.starts import OFFSET_INDEX_BYTES, TIME_INDEX_BYTES
 
 _FULL_INDEX_BYTES = (OFFSET_INDEX_BYTES, TIME_INDEX_BYTES)
 _DIGITS = 20

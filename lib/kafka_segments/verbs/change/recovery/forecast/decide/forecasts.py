@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kafka_segments.kafka.broker_rules.start.cuts import Finding
 from kafka_segments.kafka.broker_rules.start.effects import Effect
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart
 from kafka_segments.kafka.broker_rules.start.node import NodeStart, sum_or_none
 from kafka_segments.kafka.broker_rules.start.rules import StartFinding
 from kafka_segments.kafka.text.names import FolderState
-from kafka_segments.verbs.change.recovery.decide.cuts import Finding
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.times import (
     Costs,
     DirWork,

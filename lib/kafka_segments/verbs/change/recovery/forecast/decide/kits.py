@@ -8,9 +8,9 @@
 
 from collections.abc import Mapping
 
+from kafka_segments.kafka.broker_rules.start.cuts import TORN, DamagedSegment
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart
 from kafka_segments.kafka.text.names import CLEANED_SUFFIX, SWAP_SUFFIX, FolderState
-from kafka_segments.verbs.change.recovery.decide.cuts import TORN, DamagedSegment
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork
 
 _UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX)

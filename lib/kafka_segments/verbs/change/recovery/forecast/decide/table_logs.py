@@ -5,15 +5,15 @@ from itertools import groupby
 
 from pyspark.sql import Row
 
-from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
-from kafka_segments.kafka.text.names import METADATA_TOPIC
-from kafka_segments.verbs.change.recovery.decide.cuts import (
+from kafka_segments.kafka.broker_rules.start.cuts import (
     NOTHING,
     DamagedSegment,
     Finding,
     Lost,
     finding_of,
 )
+from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
+from kafka_segments.kafka.text.names import METADATA_TOPIC
 from kafka_segments.verbs.change.recovery.forecast.decide.forecasts import DirFacts, LogForecast
 from kafka_segments.verbs.change.recovery.forecast.decide.kits import work_left
 from kafka_segments.verbs.change.recovery.forecast.decide.tables import UNREAD

@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
+from kafka_segments.kafka.broker_rules.start.cuts import CUTS, TORN
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind
 from kafka_segments.kafka.text.names import METADATA_TOPIC, FolderState
-from kafka_segments.verbs.change.recovery.decide.cuts import CUTS, TORN
 
 _OF_SEGMENTS = (
     *("base_offset", "size_bytes", "batch_count", "record_count"),
@@ -28,7 +28,8 @@ _OF_OTHERS = (DamageKind.REMOVED, DamageKind.UNDECODABLE, DamageKind.NOT_INDEXAB
 def decide_logs(logs: DataFrame, log_dirs: DataFrame) -> Transform:
     """Return a row for each log: what a start recovers of it.
 
-    The rules are those of ``decide.starts``, ``decide.cuts`` and ``decide.kits``. The tables
+    The rules are those of ``broker_rules.start.log_start`` and
+    ``cuts``, and of ``decide.kits``. The tables
     do not tell of index files and snapshots: these are taken to be in their places.
 
     Needs: rows of ``segments`` that are there; ``logs`` and ``log_dirs``: rows of these tables.

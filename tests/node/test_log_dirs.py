@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_segments.files.node import log_dirs
+from kafka_segments.files.node.log_dirs import find_log_dirs
 from kafka_segments.files.storage.local_folder import FileEntry
-from kafka_segments.verbs.change.recovery import folders
-from kafka_segments.verbs.change.recovery.folders import find_log_dirs
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def disks(synthetic: Path, tmp_path: Path) -> Path:
 
 def _gone_before(path: Path) -> Callable[..., list[FileEntry]]:
     """Return a listing before which a running broker removes a folder."""
-    plain = folders.entries_of
+    plain = log_dirs.entries_of
 
     def entries_of(source: str, relative_path: str, **options: bool) -> list[FileEntry]:
         if Path(source, relative_path) == path:
@@ -43,7 +43,7 @@ def _gone_before(path: Path) -> Callable[..., list[FileEntry]]:
 def test_what_goes_while_it_is_listed_is_told_and_the_rest_is_read(
     disks: Path, monkeypatch: pytest.MonkeyPatch, gone: str, logs: list[str], problem: str
 ) -> None:
-    monkeypatch.setattr(folders, "entries_of", _gone_before(disks / gone))
+    monkeypatch.setattr(log_dirs, "entries_of", _gone_before(disks / gone))
 
     found = find_log_dirs([str(disks)])
 
@@ -59,13 +59,13 @@ def test_a_file_that_goes_is_a_problem_of_its_log_alone(
 ) -> None:
     index = disks / "d1" / "t-0" / f"{0:020d}.txnindex"
     index.write_bytes(bytes(34))
-    plain = folders.is_txn_index_refused
+    plain = log_dirs.is_txn_index_refused
 
     def refused(*arguments: object) -> bool:
         index.unlink()
         return plain(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(folders, "is_txn_index_refused", refused)
+    monkeypatch.setattr(log_dirs, "is_txn_index_refused", refused)
 
     found = find_log_dirs([str(disks)])
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node.metadata_log import read_metadata_log
 from kafka_segments.files.storage.files import place
 from kafka_segments.kafka.broker_rules.start.state import MetadataStart
-from kafka_segments.verbs.change.recovery.forecast.metadata_log import read_metadata_log
 from support.logs.metadata_logs import config, log_bytes, snapshot_bytes, topic
 
 FIRST = [topic("a", 1), config("a", "cleanup.policy", "compact")]

@@ -13,7 +13,7 @@
    all batches (``broker_rules.replays``).
 6. With a recovery point at the log's end and all index files and snapshots in their place the
    active segment is recovered all the same: it holds the recovery point. An empty one costs next
-   to nothing, and so a kit leaves one (``decide.kits``).
+   to nothing, and so a kit leaves one (``forecast.decide.kits``).
 
 Source: LogLoader.load, recoverLog, recoverSegment; UnifiedLog.rebuildProducerState;
 LogManager.loadLogs; KafkaMetadataLog (4.3.1).

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_segments.errors import FileChangedError
+from kafka_segments.kafka.broker_rules.start import torn_tail
+from kafka_segments.kafka.broker_rules.start.torn_tail import Tail, read_tail, records_by_headers
 from kafka_segments.kafka.wire.header_layout import HEADER_BYTES, RECORD_COUNT
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.verbs.change.recovery import torn_tail
-from kafka_segments.verbs.change.recovery.torn_tail import Tail, read_tail, records_by_headers
 from support.logs.strategies import v2_batch
 
 RECORDS = [(1_700_000_000_000, b"key", b"value" * 20)] * 3

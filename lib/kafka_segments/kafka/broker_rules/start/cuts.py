@@ -13,10 +13,10 @@ Source: LogLoader.recoverLog (4.3.1).
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart
 from kafka_segments.kafka.broker_rules.start.node import sum_or_none
 from kafka_segments.kafka.broker_rules.start.startup import lost_by_a_cut
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 
 TORN = (DamageKind.PARTIAL_BATCH, DamageKind.PREALLOCATED_TAIL, DamageKind.CORRUPT_BATCH)
 """The kinds of damage that a torn write leaves, at the end of a log."""

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_segments.kafka.broker_rules.start.cuts import DamagedSegment, decide_findings
 from kafka_segments.kafka.broker_rules.start.facts import SegmentEnd
+from kafka_segments.kafka.broker_rules.start.log_start import FoundLog, decide_start
 from kafka_segments.kafka.index.segment.recovered_segment import Damage, DamageKind
 from kafka_segments.kafka.text.names import FolderState, file_name
-from kafka_segments.verbs.change.recovery.decide.cuts import DamagedSegment, decide_findings
-from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_start
 from kafka_segments.verbs.change.recovery.forecast.decide.kits import work_with_kit
 from kafka_segments.verbs.change.recovery.forecast.decide.times import LogWork
 

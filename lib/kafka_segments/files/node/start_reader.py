@@ -14,6 +14,13 @@ from kafka_segments.errors import (
     UnreadableBatchError,
 )
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node.metadata_log import (
+    KraftFile,
+    read_kraft_file,
+    read_metadata_log,
+)
+from kafka_segments.files.node.producer_search import has_producers
+from kafka_segments.files.node.transaction_files import read_transaction_files
 from kafka_segments.files.segments.segment_ends import first_leader_epoch, read_segment_end
 from kafka_segments.files.storage.files import (
     Place,
@@ -24,6 +31,7 @@ from kafka_segments.files.storage.files import (
 )
 from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.kafka.broker_rules.gaps import gap_behind
+from kafka_segments.kafka.broker_rules.start.cuts import Finding
 from kafka_segments.kafka.broker_rules.start.facts import (
     Bad,
     FoundDamage,
@@ -34,6 +42,7 @@ from kafka_segments.kafka.broker_rules.start.facts import (
 )
 from kafka_segments.kafka.broker_rules.start.files import Identity, check_meta, check_quorum_state
 from kafka_segments.kafka.broker_rules.start.log_facts import odd_names
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart
 from kafka_segments.kafka.broker_rules.start.metadata import METADATA_FOLDER
 from kafka_segments.kafka.broker_rules.start.metadata_facts import (
     ServedLog,
@@ -58,15 +67,6 @@ from kafka_segments.kafka.text.names import (
 )
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.verbs.change.recovery.decide.cuts import Finding
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart
-from kafka_segments.verbs.change.recovery.forecast.metadata_log import (
-    KraftFile,
-    read_kraft_file,
-    read_metadata_log,
-)
-from kafka_segments.verbs.change.recovery.forecast.producer_search import has_producers
-from kafka_segments.verbs.change.recovery.forecast.transaction_files import read_transaction_files
 
 _MOST_TEXT_BYTES = 64 * 1024 * 1024
 _MOST_COUNTED = 256 * 1024 * 1024

@@ -8,13 +8,13 @@ import random
 import shutil
 from pathlib import Path
 
+from kafka_segments.files.node.last_end import read_last_end
+from kafka_segments.files.node.producer_search import has_producers
+from kafka_segments.files.node.producer_snapshots import by_sound_snapshots
 from kafka_segments.files.storage.files import place
+from kafka_segments.kafka.broker_rules.start.log_start import FoundLog, decide_start
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.text.names import FolderState, file_name
-from kafka_segments.verbs.change.recovery.decide.starts import FoundLog, decide_start
-from kafka_segments.verbs.change.recovery.forecast.producer_search import has_producers
-from kafka_segments.verbs.change.recovery.last_end import read_last_end
-from kafka_segments.verbs.change.recovery.producer_snapshots import by_sound_snapshots
 from support.kafka.kafka_referee import Referee
 from support.logs.strategies import v2_batch
 

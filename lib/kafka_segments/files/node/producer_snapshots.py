@@ -8,9 +8,9 @@ Source: ProducerStateManager.loadFromSnapshot, readSnapshot (4.3.1).
 
 from kafka_segments.errors import CorruptIndexError
 from kafka_segments.files.storage.files import Place, read_whole
+from kafka_segments.kafka.broker_rules.start.log_start import LogStart
 from kafka_segments.kafka.index.log.snapshots import decode_snapshot
 from kafka_segments.kafka.text.names import SNAPSHOT_SUFFIX, file_name
-from kafka_segments.verbs.change.recovery.decide.starts import LogStart
 
 _MOST_BYTES = 1024 * 1024 * 1024
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kafka_segments.engine.sources.missing import logs_gone
 from kafka_segments.errors import (
     CorruptTextError,
     FileChangedError,
@@ -21,6 +20,7 @@ from kafka_segments.files.folders.log_dir_folder import (
     noted_offsets,
 )
 from kafka_segments.files.folders.source_folder import entries_of
+from kafka_segments.files.node.last_end import read_last_end
 from kafka_segments.files.segments.segment_ends import read_segment_end
 from kafka_segments.files.storage.files import Place, first_line, place, read_whole
 from kafka_segments.files.storage.links import links_into
@@ -28,6 +28,7 @@ from kafka_segments.files.storage.local_folder import FileEntry
 from kafka_segments.files.storage.stores import REQUESTS_AT_ONCE, store_of
 from kafka_segments.files.storage.threads import map_in_threads
 from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.broker_rules.start.log_start import FoundLog
 from kafka_segments.kafka.index.segment.transaction_index import ends_below
 from kafka_segments.kafka.text.checkpoints import BOOTSTRAP
 from kafka_segments.kafka.text.names import (
@@ -43,8 +44,6 @@ from kafka_segments.kafka.text.names import (
     parse_partition_folder,
     parse_segment_name,
 )
-from kafka_segments.verbs.change.recovery.decide.starts import FoundLog
-from kafka_segments.verbs.change.recovery.last_end import read_last_end
 
 _SWAPPED_LOG = LOG_SUFFIX + SWAP_SUFFIX
 _MOST_INDEX_BYTES = 64 * 1024 * 1024
@@ -99,6 +98,14 @@ def find_log_dirs(
     dirs = _without_disks_of_links(list(found.values()))
     unread = _unread_links(links, dirs)
     return [_named(log_dir, cluster, broker_id) for log_dir in (*dirs, *unread)]
+
+
+def logs_gone(named: int) -> str:
+    """Return in words that a log directory has no log, though its checkpoints name some."""
+    return (
+        f"not known: no log lies there, and its checkpoints name {named}: is its disk mounted, and"
+        " the copy whole?"
+    )
 
 
 def _together(one: FoundLogDir, same: FoundLogDir) -> FoundLogDir:
