@@ -548,3 +548,23 @@ def test_before_the_first_build_and_of_older_releases_nothing_is_noted(table: Pa
     assert broken_log(str(table)) is None
     next((table.parent / "runs").glob("*.parquet")).write_bytes(b"")
     assert broken_log(str(table)) is None
+
+
+def test_the_log_of_another_table_is_named_where_both_are_noted(table: Path) -> None:
+    root, other = table.parent, table.parent / "logs"
+    shutil.copytree(table, other)
+    _commit(other, 2).write_text('{"commitInfo":{"of":"logs"}}\n')
+    note_versions(str(root), ["segments", "logs"])
+    table.rename(root / "t")
+    other.rename(table)
+    (root / "t").rename(other)
+
+    found = broken_log(str(table))
+
+    assert found is not None
+    assert found.text == (
+        f"{table} holds table logs, not segments: folders were renamed, or exchanged. Rename it to"
+        f" {other}, and what lies there to its own name"
+    )
+    with pytest.raises(BrokenTableError, match="holds table segments, not logs"):
+        refuse_broken_log(str(other))

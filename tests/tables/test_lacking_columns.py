@@ -7,13 +7,21 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from kafka_segments.engine.tables.catalog import (
+    ALL_TABLES,
     INTERNAL_RECORDS,
+    LOG_DIRS,
     LOGS,
     RETENTION_PLANS,
     SEGMENTS,
     Table,
 )
-from kafka_segments.engine.tables.lacking_columns import lacking_column, retyped_column
+from kafka_segments.engine.tables.lacking_columns import (
+    lacking_column,
+    misplaced_table,
+    retyped_column,
+)
+from kafka_segments.engine.tables.upgrades import upgraded
+from kafka_segments.errors import UsageError
 from kafka_segments.files.delta.create import create_table
 
 _SPARKS = "[UNRESOLVED_COLUMN] A column, variable with name `{}` cannot be resolved."
@@ -76,3 +84,24 @@ def test_a_column_of_another_kind_of_type_is_named_and_a_narrower_number_is_none
         f"table {uri} was altered: its column next_offset is string, number expected. Restore it"
         f" from a copy, or move {uri} away: `kafka-segments build --full` makes it anew",
     ]
+
+
+def test_of_exchanged_tables_it_is_said_which_is_in_whose_folder(tmp_path: Path) -> None:
+    logs = _made(tmp_path, LOGS)
+    assert misplaced_table(str(tmp_path)) is None
+
+    (tmp_path / "logs").rename(tmp_path / "log_dirs")
+    told = (
+        f"{tmp_path / 'log_dirs'} holds table logs, not log_dirs: folders were renamed, or"
+        f" exchanged. Rename it to {logs}, and what lies there to its own name"
+    )
+
+    assert misplaced_table(str(tmp_path)) == told
+    with pytest.raises(UsageError) as refused:
+        upgraded(LOGS.schema, LOG_DIRS.schema, uri=str(tmp_path / "log_dirs"))
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
+def test_no_table_is_taken_for_another_one(tmp_path: Path, table: Table) -> None:
+    assert upgraded(table.schema, table.schema, uri=str(tmp_path / table.name)) is None

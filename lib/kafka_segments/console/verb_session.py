@@ -71,10 +71,6 @@ def verb_session(
     from kafka_segments.engine.sources.source_sizes import sources_are_small  # noqa: PLC0415
     from kafka_segments.engine.spark.session import spark_session  # noqa: PLC0415
     from kafka_segments.engine.tables.delta import Warehouse  # noqa: PLC0415
-    from kafka_segments.engine.tables.lacking_columns import (  # noqa: PLC0415
-        lacking_column,
-        retyped_column,
-    )
     from kafka_segments.engine.tables.sizes import asks_much, holds_little, holds_much  # noqa: PLC0415
     from kafka_segments.files.delta.health import first_broken  # noqa: PLC0415
 
@@ -100,8 +96,19 @@ def verb_session(
             if warehouse is None:
                 raise
             broken = first_broken(warehouse, str(error))
-            of_column = lacking_column(warehouse, str(error)) or retyped_column(warehouse)
-            why = broken.text if broken else of_column
+            why = broken.text if broken else _of_columns(warehouse, str(error))
             if why is None:
                 raise
             raise BrokenTableError(why) from error
+
+
+def _of_columns(warehouse: str, said: str) -> str | None:
+    """Return in words what the columns of tables tell of a failure; None: nothing."""
+    from kafka_segments.engine.tables.lacking_columns import (  # noqa: PLC0415
+        lacking_column,
+        misplaced_table,
+        retyped_column,
+    )
+
+    of_table = misplaced_table(warehouse)
+    return of_table or lacking_column(warehouse, said) or retyped_column(warehouse)

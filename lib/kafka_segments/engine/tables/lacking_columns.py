@@ -1,20 +1,52 @@
-"""A column that a table of a warehouse lacks, or has of another type, where a verb failed by it."""
+"""A column that a table lacks, or has of another type, and a table in the folder of another."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from kafka_segments.engine.tables.catalog import ALL_TABLES
-from kafka_segments.errors import KafkaSegmentsError
-from kafka_segments.files.delta.health import made_anew
+from kafka_segments.engine.tables.schemas import tables_with
+from kafka_segments.errors import KafkaSegmentsError, UsageError
+from kafka_segments.files.delta.health import made_anew, misplaced
 from kafka_segments.files.delta.metadata import read_metadata
 from kafka_segments.files.storage.uris import join_uri
 
 _NAMED = re.compile(r"with name `(\w+)` cannot be resolved|Field \"(\w+)\" does not exist")
 
 _NUMBER = re.compile(r"byte|short|integer|long|float|double|decimal")
+
+
+def refuse_other_table(uri: str, columns: Iterable[str]) -> None:
+    """Refuse a table whose columns are those of another one, as where folders were exchanged.
+
+    Raises:
+        UsageError: names the other table, and the step.
+    """
+    other = _other_table(uri, columns)
+    if other is not None:
+        raise UsageError(misplaced(uri, other))
+
+
+def misplaced_table(warehouse: str) -> str | None:
+    """Return in words which table's folder holds another one, and the step; None: none does.
+
+    Tables that cannot be looked at are passed over.
+    """
+    for table in ALL_TABLES:
+        uri = join_uri(warehouse, table.name)
+        with suppress(KafkaSegmentsError, OSError):
+            other = _other_table(uri, filter(None, _columns(uri, default=None)))
+            if other is not None:
+                return misplaced(uri, other)
+    return None
+
+
+def _other_table(uri: str, columns: Iterable[str]) -> str | None:
+    """Return the name of the other table that has these columns; None: none has."""
+    names = tables_with(frozenset(columns))
+    return None if uri.rstrip("/").rpartition("/")[2] in names else next(iter(names), None)
 
 
 def lacking_column(warehouse: str, said: str) -> str | None:

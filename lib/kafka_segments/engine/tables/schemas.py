@@ -35,3 +35,16 @@ def newest_versions() -> dict[str, int]:
     for name, version in (match.groups() for match in found if match):
         versions[name] = max(int(version), versions.get(name, 0))
     return versions
+
+
+@cache
+def tables_with(columns: frozenset[str]) -> tuple[str, ...]:
+    """Return the names of the published schemas that have these columns alone, in any version."""
+    return tuple(
+        name
+        for name, newest in newest_versions().items()
+        if any(
+            columns == set(schema(f"{name}.v{version}").fieldNames())
+            for version in range(newest, 0, -1)
+        )
+    )

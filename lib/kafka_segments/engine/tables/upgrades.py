@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from kafka_segments.engine.tables.catalog import SCHEMA_VERSION, Table
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.engine.tables.lacking_columns import refuse_other_table
 from kafka_segments.engine.tables.schemas import parsed
 from kafka_segments.engine.tables.statements import delta_table
 from kafka_segments.errors import UsageError
@@ -64,18 +65,20 @@ def upgraded(
 
     Raises:
         UsageError: a later version, or one with columns of somebody else that may not be null, or
-            without one of ours that may not.
+            without one of ours that may not; or it is another table.
     """
     of_others = [field for field in there if field.name not in published.fieldNames()]
     may_stay = {field.name for field in of_others if field.nullable or field.name in retired}
     unknown = sorted(field.name for field in of_others if is_newer or field.name not in may_stay)
+    missing = [field for field in published if field.name not in there.fieldNames()]
+    needed = [field.name for field in missing if not field.nullable]
+    if unknown or needed:
+        refuse_other_table(uri, there.fieldNames())
     if unknown:
         raise UsageError(
             f"{uri} has columns that this version does not have: {', '.join(unknown)}."
             f" {_NEWER if is_newer else _OF_OTHERS}"
         )
-    missing = [field for field in published if field.name not in there.fieldNames()]
-    needed = [field.name for field in missing if not field.nullable]
     if needed:
         raise UsageError(
             f"{uri} lacks columns that may not be null: {', '.join(needed)}."

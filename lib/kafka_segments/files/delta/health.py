@@ -23,7 +23,7 @@ from kafka_segments.files.delta.log import (
     list_log,
     version_of,
 )
-from kafka_segments.files.delta.notes import NOTES, OF_SOURCES, NotedLog, noted_log
+from kafka_segments.files.delta.notes import NOTES, OF_SOURCES, NotedLog, noted_log, noted_logs
 from kafka_segments.files.storage.files import list_folder, place
 from kafka_segments.files.storage.folder_lock import commit_lock
 from kafka_segments.files.storage.hadoop_checksums import has_other_checksums
@@ -55,6 +55,7 @@ class Broken(NamedTuple):
             nobody knows whether they were.
         is_told_by_commits: it is a checkpoint, and all commits are there that it stands for.
         is_in_checkpoint: it is a commit that is gone, and the checkpoint of its version is there.
+        is_of: the name of the table whose log it is, in the folder of this one; empty: its own.
     """
 
     table: str
@@ -64,6 +65,7 @@ class Broken(NamedTuple):
     is_cut: bool = False
     is_told_by_commits: bool = False
     is_in_checkpoint: bool = False
+    is_of: str = ""
 
     @property
     def name(self) -> str:
@@ -73,6 +75,8 @@ class Broken(NamedTuple):
     @property
     def text(self) -> str:
         """Return in words what is broken, and the step that mends it."""
+        if self.is_of:
+            return misplaced(self.table, self.is_of)
         return f"table {self.table} is broken: {self.file} {self.why.rstrip('.')}. {self._step()}"
 
     def _step(self) -> str:
@@ -111,6 +115,15 @@ class Broken(NamedTuple):
         return f"Restore {self.table} from a copy, or move it away: what it kept is then lost"
 
 
+def misplaced(table: str, other: str) -> str:
+    """Return in words that the folder of a table holds another one, and the step."""
+    warehouse, _, name = table.rstrip("/").rpartition("/")
+    return (
+        f"{table} holds table {other}, not {name}: folders were renamed, or exchanged. Rename it to"
+        f" {join_uri(warehouse, other)}, and what lies there to its own name"
+    )
+
+
 def made_anew(table: str) -> str | None:
     """Return in words, behind ``move``, how a table is made anew; None: its rows would be lost."""
     name = table.rstrip("/").rpartition("/")[2]
@@ -145,6 +158,7 @@ def _looked_at(table: str, *, anew: bool = False) -> tuple[TableLog, Broken | No
     broken = _broken_commit(log) or _other_checkpoint(log)
     if broken is None and noted is not None:
         broken = _not_as_noted(log, noted)
+        broken = broken and (_of_other_table(log) or broken)
         if broken is not None and not anew:  # the notes may be older than what mended the table
             return _looked_at(table, anew=True)
     return log, broken
@@ -205,6 +219,20 @@ def _broken_checkpoint(log: TableLog, checkpoint: FileEntry, why: str) -> Broken
         and others.version == log.version
     )
     return Broken(log.table, _in_log(checkpoint), why, is_told_by_commits=is_told)
+
+
+def _of_other_table(log: TableLog) -> Broken | None:
+    """Return a log that is not as it was noted, if it is as that of another table was."""
+    noted = noted_logs(log.table.rstrip("/").rpartition("/")[0])
+    other = next((name for name, one in noted.items() if _is_as_noted(log, one)), None)
+    return None if other is None else Broken(log.table, "_delta_log", "is another's", is_of=other)
+
+
+def _is_as_noted(log: TableLog, noted: NotedLog) -> bool:
+    """Tell whether a log has commits, and all of them are noted as they are."""
+    sizes = {version_of(entry): entry.size_bytes for entry in log.commits}
+    is_same = bool(sizes) and sizes == dict(noted.commit_bytes)
+    return is_same and not any(_has_other_crc(log, entry, noted) for entry in log.commits)
 
 
 def _not_as_noted(log: TableLog, noted: NotedLog) -> Broken | None:
