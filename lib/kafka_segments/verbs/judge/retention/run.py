@@ -41,6 +41,7 @@ _OF_SEGMENTS = (
     *("path", "size_bytes", "valid_bytes", "is_active", "vanished_at", "last_modified_ms"),
     *("next_offset", "min_timestamp_ms", "max_timestamp_ms", "offset_of_max_timestamp"),
     *("largest_timestamp_ms", "largest_timestamp_source", "batch_count"),
+    *("damage", "truncated_bytes"),
 )
 """What is asked of a segment: each step of a decision costs time for each column there is."""
 _OF_LOGS = (*LOG_KEYS, "high_watermark", "log_start_offset")

@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.derived.timestamps import guess_unit
 from kafka_segments.engine.tables.decisions import Decision
+from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.engine.tables.windows import older, up_to_current_row, whole_log_in_order
@@ -18,12 +19,17 @@ _NEVER = 2**63 - 1
 def with_log_state(logs: DataFrame, remote: DataFrame | None) -> Transform:
     """Keep the segments that are there, and add what is known of their logs.
 
-    An active segment counts with its valid bytes: a broker's recovery cuts off what follows them.
+    1. An active segment counts with its valid bytes: a broker's recovery cuts off what follows.
+    2. Of another one of which a damage hides the rest it is not known where it ends, nor up to
+       which time its records reach: what was read in front of the damage tells neither.
 
     Needs: rows of ``segments``; ``logs``: rows of ``logs``; ``remote``: topic, partition,
         highest_remote_offset; None: of no log is it known.
-    Gives: the same, high_watermark, log_start_offset, highest_remote_offset (null: not known).
+    Gives: the same without damage and truncated_bytes, high_watermark, log_start_offset,
+        highest_remote_offset (null: not known).
     """
+    is_hidden = ~F.col("is_active") & is_finding() & (F.col("truncated_bytes") > 0)
+    end = F.when(~F.coalesce(is_hidden, F.lit(False)), F.col("next_offset"))
     valid = F.coalesce("valid_bytes", "size_bytes")
     size = F.when(F.col("is_active"), valid).otherwise(F.col("size_bytes"))
     known = logs.select(*LOG_KEYS, "high_watermark", "log_start_offset")
@@ -31,7 +37,8 @@ def with_log_state(logs: DataFrame, remote: DataFrame | None) -> Transform:
     def transform(segments: DataFrame) -> DataFrame:
         there = (
             segments.where(F.col("vanished_at").isNull())
-            .withColumn("size_bytes", size)
+            .withColumns({"size_bytes": size, "next_offset": end})
+            .drop("damage", "truncated_bytes")
             .join(known, list(LOG_KEYS), how="left")
         )
         if remote is None:

@@ -134,7 +134,7 @@ def _of_any_age() -> list[Reason]:
         Reason(
             UNREADABLE,
             ~F.col("is_readable"),
-            F.lit("it could not be read: where it ends is not known"),
+            F.lit("it could not be read to its end: which times it has is not known"),
             F.lit("see column damage of table segments, then build again"),
         ),
         Reason(
