@@ -1,5 +1,6 @@
 """What a failover goes by, on a few rows."""
 
+import pytest
 from pyspark.sql import SparkSession
 
 from kafka_segments.verbs.find.failover.decide import (
@@ -10,6 +11,7 @@ from kafka_segments.verbs.find.failover.decide import (
     segments_around,
     sum_up_records,
 )
+from kafka_segments.verbs.find.failover.report import print_failover, print_restore
 from support.spark.rows_of import frame, rows_of
 
 LOG = ("c", 1, "/d", "t", 0)
@@ -35,10 +37,11 @@ def test_what_cannot_be_read_around_a_committed_offset_is_a_problem(spark: Spark
 
     rows = spark.createDataFrame([*read, *unread], COLUMNS).transform(sum_up_records)
 
+    why = "not known: a message around the committed offset may not have been read: /d/t-"
     assert {tuple(row)[4:] for row in rows.collect()} == {
         (0, 100, 90, None),
-        (1, None, None, "/d/t-1/0.log: checksum is 1"),
-        (2, None, None, "/d/t-2/0.log: no such file"),
+        (1, None, None, f"{why}1/0.log: checksum is 1"),
+        (2, None, None, f"{why}2/0.log: no such file"),
     }
 
 
@@ -218,3 +221,24 @@ def test_a_commit_tells_nothing_where_a_later_one_or_its_log_was_not_read(
 
     assert (sound, unread, garbled) == (None, "why", "not known: cut off")
     assert no_log.startswith("not known: the tables have no log of it")
+
+
+def test_the_sums_of_a_plan_are_of_what_is_known(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("t", 0, 7, True, None), ("t", 1, None, None, "gone"), ("t", 2, 9, False, None)]
+    columns = (
+        "topic string, partition int, to_offset long, is_margin_enough boolean, problem string"
+    )
+
+    assert print_failover(rows_of(spark, rows, columns), "json") == 2
+    assert "3 partitions; in 1 of the 2 that are known a message older" in capsys.readouterr().err
+
+    needed = [("/d", "t", 0, 2, 50, None), ("/d", "t", 1, None, None, "not known: gone")]
+    columns = (
+        "log_dir string, topic string, partition int, segments_needed int, bytes_needed int,"
+        " problem string"
+    )
+    assert print_restore(rows_of(spark, needed, columns), "json") == 1
+    told = capsys.readouterr().err
+    assert "2 segments needed, 50 bytes of 1 logs; 1 logs with a problem" in told

@@ -18,6 +18,7 @@ _NO_LOG_THERE = (
     " that has it"
 )
 _NO_TIME = "not known: no message around the committed offset has a timestamp to search for"
+_UNREAD_AROUND = "not known: a message around the committed offset may not have been read: "
 _KRAFTS_OWN = "KRaft's own log: kept whole, a cluster's metadata is not cut by time"
 
 
@@ -88,7 +89,7 @@ def sum_up_records(records: DataFrame) -> DataFrame:
         that a running broker is writing to).
     """
     is_left_open = F.col("damage").isNotNull() & ~is_finding()
-    problem = F.concat_ws(": ", "path", "error")
+    problem = F.concat(F.lit(_UNREAD_AROUND), F.concat_ws(": ", "path", "error"))
     is_record = F.col("error").isNull() & ~F.coalesce("is_control", F.lit(False))
     is_consumed = is_record & (F.col("offset") < F.col("committed_offset"))
     is_unread = is_record & ~is_consumed & (F.col("timestamp_ms") >= 0)

@@ -31,8 +31,9 @@ def print_failover(plan: DataFrame, output: str) -> int:
             F.count("*"), F.count_if(is_short), F.count_if(is_unknown)
         ).collect()[0]
         say(
-            f"{partitions} partitions; in {short} a message older than the margin is unread, the"
-            f" search goes back to it; {unknown} not known"
+            f"{partitions} partitions; in {short} of the {partitions - unknown} that are known a"
+            " message older than the margin is unread, the search goes back to it;"
+            f" {unknown} not known"
         )
         return int(short + unknown)
 
@@ -51,10 +52,13 @@ def print_restore(plan: DataFrame, output: str) -> int:
     with ExitStack() as caches:
         plan = computed_once(plan, caches)
         _print_plan(plan.orderBy("log_dir", "topic", "partition"), output)
-        segments, size_bytes, unknown = plan.agg(
-            F.sum("segments_needed"), F.sum("bytes_needed"), F.count("problem")
+        segments, size_bytes, known, unknown = plan.agg(
+            F.sum("segments_needed"),
+            F.sum("bytes_needed"),
+            F.count("segments_needed"),
+            F.count("problem"),
         ).collect()[0]
-        left_out = f"; {unknown} logs with a problem" if unknown else ""
+        left_out = f" of {known} logs; {unknown} logs with a problem" if unknown else ""
         say(f"{segments or 0} segments needed, {size_bytes or 0} bytes{left_out}")
         return int(unknown)
 
