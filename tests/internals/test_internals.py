@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from kafka_segments.cli import cli
+from kafka_segments.console.config_options import load_configs
 from kafka_segments.console.not_known import noting
 from kafka_segments.engine.derived.metadata_configs import read_metadata_configs
 from kafka_segments.engine.derived.metadata_in_tables import NoMetadataError, clusters_with_metadata
@@ -19,7 +20,6 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.settings import Settings
 from kafka_segments.verbs.find.internals.decide.rows import begins_and_ends
 from kafka_segments.verbs.find.internals.metadata.decide.changes import later_begins
-from kafka_segments.verbs.judge.retention.command_options import load_configs
 from support.logs import metadata_logs as made
 from support.logs.strategies import v2_batch
 from support.spark.altered_tables import ALTERATIONS

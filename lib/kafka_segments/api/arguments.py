@@ -38,7 +38,7 @@ class GivenSettings(NamedTuple):
         Raises:
             UsageError: a file cannot be read, or a setting is not known.
         """
-        from kafka_segments.verbs.judge.retention.command_options import load_configs  # noqa: PLC0415
+        from kafka_segments.console.config_options import load_configs  # noqa: PLC0415
 
         return load_configs(
             Settings.load(path(self.conf), pairs(self.settings)),

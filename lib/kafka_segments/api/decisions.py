@@ -19,11 +19,12 @@ from kafka_segments.api.arguments import (
 )
 from kafka_segments.api.not_known import keeps_told
 from kafka_segments.api.tables import OpenTables
+from kafka_segments.console.config_options import log_of
 from kafka_segments.console.options import clock
 from kafka_segments.errors import UsageError
 from kafka_segments.kafka.broker_rules.versions import DEFAULT, parse_version
 from kafka_segments.settings import CutConfig, RetentionConfig
-from kafka_segments.verbs.judge.retention.command_options import log_of, retention_options
+from kafka_segments.verbs.judge.retention.command_options import retention_options
 from kafka_segments.verbs.judge.retention.run import RetentionOptions, run_explain, run_retention
 from kafka_segments.verbs.judge.retention.run import run_what_if as run_retention_what_if
 from kafka_segments.verbs.judge.roll.decide.rules import RollRules

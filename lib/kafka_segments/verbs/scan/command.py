@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.config_options import config_file_options, load_configs
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
@@ -25,7 +26,6 @@ from kafka_segments.console.warehouse_access import require_writable
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import parse_version
-from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 from kafka_segments.verbs.scan.format_options import BuildCommand, chosen_format
 
 _OLDEST = "2.0"  # since then recovery's bytes have been the same

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.config_options import config_file_options
 from kafka_segments.console.options import (
     ExitStatus,
     now_ms_option,
@@ -24,7 +25,6 @@ from kafka_segments.verbs.copies.divergence.elect.command import elect
 from kafka_segments.verbs.copies.divergence.mirror.command import mirror
 from kafka_segments.verbs.copies.divergence.policies.options import load_policies
 from kafka_segments.verbs.copies.divergence.repair.command import repair
-from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
 if TYPE_CHECKING:
     from kafka_segments.verbs.copies.divergence.options import CopyOptions

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.as_built import tell_age
+from kafka_segments.console.log_options import RESET_OFFSETS, log_options, of_release
 from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
@@ -13,7 +14,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.kafka.text.moments import parse_span
-from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS, log_options, of_release
 
 
 @click.command(

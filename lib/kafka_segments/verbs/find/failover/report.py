@@ -6,12 +6,12 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from kafka_segments.console.lines import print_csv, say
+from kafka_segments.console.log_options import RESET_OFFSETS
 from kafka_segments.console.not_known import say_not_known
 from kafka_segments.console.table_form import or_dash
 from kafka_segments.console.tables import print_result
 from kafka_segments.engine.frames.engines import computed_once
 from kafka_segments.engine.frames.local_rows import stream_rows
-from kafka_segments.verbs.find.search.command_options import RESET_OFFSETS
 
 _HIDDEN = ("cluster", "broker_id", "log_dir")
 

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.as_built import tell_age
+from kafka_segments.console.log_options import log_options, of_release
 from kafka_segments.console.moments import given_point
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.prometheus import PROMETHEUS
@@ -14,7 +15,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import OLDEST_SEARCHED, parse_version
 from kafka_segments.verbs.find.lag.offsets_topic import refuse_without_offsets
-from kafka_segments.verbs.find.search.command_options import log_options, of_release
 
 _MINUTE_MS = 60_000
 

@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from kafka_segments.console.as_built import tell_age
+from kafka_segments.console.log_options import log_options
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.strict_options import Command
 from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.verbs.find.search.command_options import log_options
 
 
 @click.command(

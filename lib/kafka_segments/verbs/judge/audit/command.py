@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.config_options import config_file_options, load_configs
 from kafka_segments.console.options import (
     ExitStatus,
     follow_links_option,
@@ -21,7 +22,6 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.broker_rules.versions import parse_version
-from kafka_segments.verbs.judge.retention.command_options import config_file_options, load_configs
 
 
 @click.command(cls=Command, example="--source /data/kafka-logs")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kafka_segments.console.as_built import tell_as_built
+from kafka_segments.console.config_options import log_of
 from kafka_segments.console.options import ExitStatus, run_with
 from kafka_segments.console.prometheus import PROMETHEUS
 from kafka_segments.console.strict_options import Group
@@ -14,11 +15,7 @@ from kafka_segments.console.warehouse_access import keeps_nothing
 from kafka_segments.engine.tables.missing import require_names
 from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.verbs.judge.retention.command_options import (
-    decision_options,
-    log_of,
-    retention_options,
-)
+from kafka_segments.verbs.judge.retention.command_options import decision_options, retention_options
 from kafka_segments.verbs.judge.retention.command_plan import apply, plan, rollback
 
 

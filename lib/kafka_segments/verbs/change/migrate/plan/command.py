@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka_segments.console.config_options import of_clusters
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import (
     ExitStatus,
@@ -23,7 +24,6 @@ from kafka_segments.errors import CorruptTextError, UsageError
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.kafka.text.moments import moment_text
 from kafka_segments.kafka.text.topic_ids import parse_topic_ids
-from kafka_segments.verbs.judge.retention.command_options import of_clusters
 
 if TYPE_CHECKING:
     from kafka_segments.engine.derived.metadata_configs import MetadataConfigs

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.config_options import config_file_options
 from kafka_segments.console.options import (
     ExitStatus,
     clock,
@@ -20,7 +21,6 @@ from kafka_segments.console.verb_session import verb_session
 from kafka_segments.files.storage.typed_uris import absolute_uri
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.verbs.copies.divergence.policies.options import history_option, load_policies
-from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
 
 @click.command(

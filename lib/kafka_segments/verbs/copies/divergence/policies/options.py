@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka_segments.console.config_options import load_configs
 from kafka_segments.console.lines import say
 from kafka_segments.console.options import load_settings
 from kafka_segments.console.strict_options import complete_folder
 from kafka_segments.files.storage.typed_uris import absolute_uri
-from kafka_segments.verbs.judge.retention.command_options import load_configs
 
 if TYPE_CHECKING:
     from kafka_segments.verbs.copies.divergence.policies.cleanup import CleanupPolicies

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kafka_segments.console.config_options import config_file_options
 from kafka_segments.console.early import local_path
 from kafka_segments.console.options import (
     ExitStatus,
@@ -20,7 +21,6 @@ from kafka_segments.errors import UsageError
 from kafka_segments.files.storage.uris import without_secrets
 from kafka_segments.verbs.copies.divergence.copy_option import absolute_copies, copy_option
 from kafka_segments.verbs.copies.divergence.policies.options import history_option, load_policies
-from kafka_segments.verbs.judge.retention.command_options import config_file_options
 
 
 @click.command(
