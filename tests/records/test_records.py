@@ -84,6 +84,55 @@ def test_records_are_found_by_all_that_is_given(
     assert _offsets(logs, *words) == found
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--key", "none"], True),
+        ([], True),
+        (["--offsets", "2"], False),
+        (["--offsets", "3"], True),
+        (["--offsets", "0..3"], True),
+        (["--offsets", "4..9"], True),
+        (["--offsets", "7..9"], False),
+    ],
+)
+def test_offsets_that_are_in_no_segment_are_told_where_they_are_asked_for(
+    tmp_path: Path, words: list[str], told: bool
+) -> None:
+    _write(tmp_path, "t-0", 0, v2_batch(0, [(TIME, b"a", b"")] * 3))
+    _write(tmp_path, "t-0", 5, v2_batch(5, [(TIME, b"a", b"")]))
+    _write(tmp_path, "t-1", 0, v2_batch(0, [(TIME, b"a", b"")]))
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    line = f"{tmp_path}/t-0/{3:020d}.log: not known: offsets 3 to 4 are in no segment"
+
+    done = _records(tmp_path, *words)
+
+    assert (line in done.stderr) == told
+    assert done.exit_code == int(told)
+
+
+def test_offsets_that_compaction_may_have_taken_are_not_told(tmp_path: Path) -> None:
+    thinned = v2_batch(0, [(TIME, b"a", b"")], last_offset_delta=2)
+    _write(tmp_path, "t-0", 0, thinned)
+    _write(tmp_path, "t-0", 5, v2_batch(5, [(TIME, b"a", b"")]))
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 5\n")
+
+    assert _records(tmp_path, "--key", "none").exit_code == 0
+
+
+@pytest.mark.parametrize(("words", "is_told"), [([], True), (["--offsets", "0..2"], False)])
+def test_the_end_that_a_log_lacks_is_told(tmp_path: Path, words: list[str], is_told: bool) -> None:
+    _write(tmp_path, "t-0", 0, v2_batch(0, [(TIME, b"a", b"")] * 3))
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 5\n")
+
+    done = _records(tmp_path, "--key", "none", *words)
+
+    assert ("not known: the log ends at offset 3, below the high watermark 5" in done.stderr) == (
+        is_told
+    )
+    assert done.exit_code == int(is_told)
+
+
 def test_a_record_is_told_with_all_that_it_has(logs: Path) -> None:
     (row,) = _rows(logs, "--offsets", "4", "--log", "t-0")
 

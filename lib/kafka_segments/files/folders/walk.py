@@ -12,6 +12,7 @@ from kafka_segments.errors import SourceError
 from kafka_segments.files.folders.kinds import (
     FOLDER,
     LEFT_OVER,
+    LOG_DIR,
     NOT_FOLLOWED,
     SEGMENT,
     UNLISTED,
@@ -74,12 +75,13 @@ class FoundSegments(NamedTuple):
     """What a walk found, sorted by folder and base offset.
 
     ``left_out``: rows of files that hold, or may hold, records that no broker serves: in marked
-    folders, or marked themselves; each says why.
+    folders, or marked themselves; each says why. ``log_dirs``: rows of log directories.
     """
 
     segments: list[ListedSegment]
     unlisted: list[UnlistedFolder]
     left_out: list[Listed]
+    log_dirs: list[Listed]
 
 
 def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> FoundSegments:
@@ -99,11 +101,12 @@ def find_segments(sources: Iterable[str], *, follow_links: bool = False) -> Foun
     named = tuple(sources)
     follow_into = links_into(named, follow=follow_links)
     walked = walk_folders(((source, "") for source in named), follow_into=follow_into)
-    found = FoundSegments([], [], [])
+    found = FoundSegments([], [], [], [])
     for rows in walked.folders:
         found.segments.extend(_segments(rows))
         found.left_out.extend(_left_out(rows))
         found.unlisted.extend(_unseen(rows, named))
+        found.log_dirs.extend(row for row in rows if row.kind == LOG_DIR)
     found.segments.sort()
     return found
 

@@ -47,6 +47,16 @@ class Query:
     high_timestamp: int = _MAX
 
     @property
+    def is_by_offset(self) -> bool:
+        """Tell whether other offsets are left out."""
+        return (self.low_offset, self.high_offset) != (_MIN, _MAX)
+
+    @property
+    def is_by_time(self) -> bool:
+        """Tell whether other times are left out."""
+        return (self.low_timestamp, self.high_timestamp) != (_MIN, _MAX)
+
+    @property
     def is_any(self) -> bool:
         """Tell whether any record fits."""
         return self == Query()

@@ -116,6 +116,8 @@ def _rows(scans: Iterable[SegmentScan], total: _Sum, form: RecordsForm) -> Itera
                 yield _record_row(record, form.values)
         if scan.problem is not None:
             total.tell(f"{scan.segment.path}: not read: {scan.problem}")
+        if scan.missing is not None:
+            total.tell(scan.missing)
     if not form.asks:
         yield from map(_large_row, total.largest.rows())
 
@@ -133,7 +135,7 @@ def _count(scan: SegmentScan, total: _Sum) -> None:
     total.found += scan.count
     total.records += scan.records
     total.unreadable += len(scan.unreadable)
-    total.problems += scan.problem is not None
+    total.problems += (scan.problem is not None) + (scan.missing is not None)
     total.largest.take(scan.largest)
 
 

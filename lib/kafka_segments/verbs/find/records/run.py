@@ -19,6 +19,11 @@ from kafka_segments.files.storage.uris import join_uri
 from kafka_segments.kafka.text.names import parse_partition_folder
 from kafka_segments.verbs.find.records.decide import Query
 from kafka_segments.verbs.find.records.large_batches import LargestBatches
+from kafka_segments.verbs.find.records.missing_offsets import (
+    NotedLogs,
+    may_be_missing,
+    missing_behind,
+)
 from kafka_segments.verbs.find.records.segment_records import SegmentReader, SegmentScan
 from kafka_segments.verbs.find.records.topic_limits import DEFAULTS, read_limits
 
@@ -89,7 +94,7 @@ def run_records(options: RecordsOptions, *, work: "ReadProgress | None" = None) 
     limits = read_limits(found.segments) if options.query.is_any else DEFAULTS
     unread += [] if limits.problem is None else [limits.problem]
     largest = LargestBatches(options.most_large, limits.of_topic, limits.default)
-    scans = _scans(chosen, options, largest, work)
+    scans = _scans(chosen, options, largest, NotedLogs(found.log_dirs), work)
     return ReadRecords(scans, unread, largest.anew(), limits.known_by)
 
 
@@ -136,15 +141,24 @@ def _scans(
     segments: Sequence[ListedSegment],
     options: RecordsOptions,
     largest: LargestBatches,
+    noted: NotedLogs,
     work: "ReadProgress | None",
 ) -> Iterator[SegmentScan]:
-    own = threading.local()
+    own, query = threading.local(), options.query
 
     def scan(segment: ListedSegment) -> SegmentScan:
         if not hasattr(own, "reader"):
-            own.reader = SegmentReader(options.query, most=options.most, largest=largest)
+            own.reader = SegmentReader(query, most=options.most, largest=largest)
+            own.whole = SegmentReader(Query(), most=0, largest=largest)
         try:
             found: SegmentScan = own.reader.scan(segment)
+            of_log = noted.of(segment)
+            is_told = bool(found.unreadable) or query.is_by_time
+            if not is_told and may_be_missing(segment, query, of_log[1]):
+                read = own.whole.scan(segment) if query.is_by_offset else found
+                found.missing = missing_behind(
+                    segment, read.next_offset, read.stored, query, of_log
+                )
         except _ERRORS as error:
             found = SegmentScan(segment, largest.anew(), problem=first_line(error))
         if work is not None:

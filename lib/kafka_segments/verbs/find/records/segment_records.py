@@ -55,9 +55,11 @@ class SegmentScan:
         found: The records asked for, up to as many as are kept.
         count: How many there are.
         records: How many records were looked at, those of control batches not counted.
+        stored: How many with those.
         unreadable: What could not be read.
         next_offset: The offset behind the last batch that was read; None: there is none.
         problem: Why the file could not be read to its end; None: it was.
+        missing: Which offsets behind it are in no segment; None: none that are asked for.
     """
 
     segment: ListedSegment
@@ -65,9 +67,11 @@ class SegmentScan:
     found: list[FoundRecord] = field(default_factory=list)
     count: int = 0
     records: int = 0
+    stored: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
     next_offset: int | None = None
     problem: str | None = None
+    missing: str | None = None
 
 
 class SegmentReader:
@@ -161,6 +165,7 @@ class SegmentReader:
             is_record = is_data[batch_of]
             is_record[list(filler.errors)] = False
             scan.records += int(np.count_nonzero(is_record))
+            scan.stored += rows - len(filler.errors)
             if not self._query.is_any:
                 found = matching(self._query, filler.columns, rows, filler.headers)
                 found = found[is_record[found]]
