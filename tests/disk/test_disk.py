@@ -222,3 +222,25 @@ def test_a_lone_folder_with_an_empty_log_is_told_of(tmp_path: Path) -> None:
 
     assert done.exit_code == 1
     assert "orders-0" in done.stdout.partition("may it go")[2]
+
+
+def test_of_a_folder_that_could_not_be_listed_it_is_not_told_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, scandir = tmp_path / "a" / "t-0", os.scandir
+    log.mkdir(parents=True)
+    (log / f"{B0}.log").write_bytes(b"nine bytes")
+    (tmp_path / "a" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+
+    def refuse(path: str) -> Any:
+        if str(path) == str(log):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    done, (row,) = _disk(tmp_path / "a"), _rows(tmp_path / "a", "--rows", "folders")
+
+    assert done.exit_code == 1
+    assert row["why"] == "not all that lies in it could be looked at; where it ends is not known"
+    assert "at least " in done.stdout

@@ -36,6 +36,7 @@ from kafka_segments.verbs.find.disk.decide.verdicts import (
 )
 
 _ERRORS = (OSError, SourceError, FileChangedError, UnreadableObjectError)
+_NOT_WHOLE = "not all that lies in it could be looked at"
 _LOST_AND_FOUND = "lost+found"
 _METADATA_FOLDER = f"{METADATA_TOPIC}-0"
 
@@ -50,6 +51,7 @@ class FoundFolder(NamedTuple):
         used_bytes: All that lies in it.
         first_base: Base offset of its first segment; None: it has none.
         last_base: Of its last one; -1: it has none.
+        is_whole: All that lies in it was looked at.
     """
 
     log_dir: str
@@ -58,6 +60,7 @@ class FoundFolder(NamedTuple):
     used_bytes: int
     first_base: int | None
     last_base: int
+    is_whole: bool = True
 
     @property
     def is_served(self) -> bool:
@@ -235,6 +238,8 @@ class _Reader:
             parsed = known.topic_id
         if parsed.value is not None:
             return parsed.value, ""
+        if not folder.is_whole:
+            return None, _NOT_WHOLE
         if parsed.bad is None or not os.path.lexists(f"{folder.log_dir}/{folder.name}/{name}"):
             return None, f"it has no {name}"
         return None, f"its {name} cannot be read: {parsed.bad.reason}"
@@ -247,6 +252,8 @@ class _Reader:
 
     def _reach(self, folder: FoundFolder) -> Reach:
         """Return a log's offsets, by its first segment's name and the end of its last one."""
+        if not folder.is_whole:
+            return Reach(folder.first_base or 0, None)
         if folder.first_base is None:
             return Reach(0, 0)
         return Reach(folder.first_base, self._end(folder))

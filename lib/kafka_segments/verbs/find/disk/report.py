@@ -220,7 +220,7 @@ def _print_folders(folders: Sequence[JudgedFolder]) -> None:
     for one in folders[:_MOST_TOPICS]:
         table.add_row(
             cell(as_text(one.folder.name)),
-            size_text(one.folder.used_bytes),
+            ("" if one.folder.is_whole else "at least ") + size_text(one.folder.used_bytes),
             cell(one.verdict.may_go),
             cell(one.verdict.why),
         )

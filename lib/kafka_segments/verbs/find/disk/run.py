@@ -179,12 +179,17 @@ class _Walk:
         key = (place.log_dir, place.name)
         known = self.folders.get(key)
         if known is not None:
-            self.folders[key] = known._replace(used_bytes=known.used_bytes + used)
+            is_whole = known.is_whole and folder.problem is None
+            self.folders[key] = known._replace(
+                used_bytes=known.used_bytes + used, is_whole=is_whole
+            )
             return
         bases = (parse_segment_name(file.name) for file in folder.files)
         first = min((base for base in bases if base is not None), default=None)
         partition = place.partition if place.where == Where.LOG else None
-        self.folders[key] = FoundFolder(*key, partition, used, first, active)
+        self.folders[key] = FoundFolder(
+            *key, partition, used, first, active, is_whole=folder.problem is None
+        )
 
     def _add_topic(self, place: FolderPlace, topic: str, folder: UsedFolder) -> None:
         key = (place.log_dir, topic)
