@@ -10,6 +10,16 @@ import numpy as np
 import pytest
 
 from kafka_segments.errors import UsageError
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TXN_INDEX,
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+    LogFacts,
+)
+from kafka_segments.kafka.broker_rules.index_files.segment import judge_segment
 from kafka_segments.kafka.broker_rules.versions import parse_version
 from kafka_segments.verbs.judge.audit.decide.consequences import (
     Consequence,
@@ -20,17 +30,7 @@ from kafka_segments.verbs.judge.audit.decide.consequences import (
     orphan_consequence,
     why_recovered,
 )
-from kafka_segments.verbs.judge.audit.decide.judgement import (
-    OFFSET_INDEX,
-    TIME_INDEX,
-    TXN_INDEX,
-    IndexKind,
-    IndexVerdict,
-    Judgement,
-    LogFacts,
-)
 from kafka_segments.verbs.judge.audit.decide.odd_files import judge_odd_file
-from kafka_segments.verbs.judge.audit.decide.segment import judge_segment
 from kafka_segments.verbs.judge.audit.decide.tiered import consequence_anywhere
 
 LOADED = SegmentState(is_active=False, is_open=False, is_recovered=False, has_timestamps=True)

@@ -160,7 +160,7 @@ def test_segments_go_now_later_or_never(segments: dict[tuple[str, int], Row]) ->
         ("old", 10): "later",
         ("mixed", 0): "later",
         ("over", 0): "later",
-        ("bad", 0): "later",
+        ("bad", 0): "never",
         ("bad", 5): "never",
         ("clean", 0): "never",
     }

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from kafka_segments.files.segments.chunks import ChunkOptions, ChunkReader
 from kafka_segments.files.segments.format_files import Files
+from kafka_segments.kafka.broker_rules.index_files.judgement import IndexVerdict, LogFacts
+from kafka_segments.kafka.broker_rules.index_files.segment import SEGMENT_SUFFIXES, judge_segment
 from kafka_segments.kafka.broker_rules.limits import holds_too_much
 from kafka_segments.kafka.index.segment.recovered_segment import (
     OFFSET_ENTRY_BYTES,
@@ -14,8 +16,6 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.kafka.wire.reading import ReadInto
-from kafka_segments.verbs.judge.audit.decide.judgement import IndexVerdict, LogFacts
-from kafka_segments.verbs.judge.audit.decide.segment import SEGMENT_SUFFIXES, judge_segment
 
 BESIDE = SEGMENT_SUFFIXES
 """The suffixes of the files that are looked at."""

@@ -6,15 +6,19 @@ from kafka_segments.errors import CorruptTextError
 from kafka_segments.files.changes.index_files import MOST_INDEX_BYTES
 from kafka_segments.files.storage.files import Place, first_line, read_if_there
 from kafka_segments.files.storage.links import look_at
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+)
+from kafka_segments.kafka.broker_rules.index_files.segment import SEGMENT_SUFFIXES
 from kafka_segments.kafka.tier.segment_manifest import (
     MOST_MANIFEST_BYTES,
     SegmentManifest,
     parse_manifest,
 )
 from kafka_segments.kafka.tier.tiered_names import INDEXES, LOG, MANIFEST
-from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict, Judgement
 from kafka_segments.verbs.judge.audit.decide.odd_files import judge_odd_file
-from kafka_segments.verbs.judge.audit.decide.segment import SEGMENT_SUFFIXES
 from kafka_segments.verbs.judge.audit.decide.tiered import PARTS, cut_parts
 
 

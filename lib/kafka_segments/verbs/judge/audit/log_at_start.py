@@ -6,9 +6,9 @@ from itertools import pairwise
 from kafka_segments.errors import FileChangedError
 from kafka_segments.files.segments.segment_ends import first_leader_epoch, read_segment_end
 from kafka_segments.files.storage.files import Place
+from kafka_segments.kafka.broker_rules.index_files.judgement import LOG, OFFSET_INDEX, SNAPSHOT
 from kafka_segments.kafka.broker_rules.start.epochs import LogAtStart
 from kafka_segments.kafka.text.names import file_name, parse_segment_name
-from kafka_segments.verbs.judge.audit.decide.judgement import LOG, OFFSET_INDEX, SNAPSHOT
 from kafka_segments.verbs.judge.audit.rows import Row
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator
 
 from kafka_segments.kafka.broker_rules.gaps import Cleaned, told_gap
-from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
-from kafka_segments.kafka.text.checkpoints import HIGH_WATERMARK
-from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name, parse_segment_name
-from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, Effect
-from kafka_segments.verbs.judge.audit.decide.judgement import (
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
     LOG,
     IndexKind,
     IndexVerdict,
     Judgement,
 )
+from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
+from kafka_segments.kafka.text.checkpoints import HIGH_WATERMARK
+from kafka_segments.kafka.text.names import LOG_SUFFIX, file_name, parse_segment_name
+from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, Effect
 from kafka_segments.verbs.judge.audit.rows import Row, audit_row
 
 _PUT_BACK = "put the missing files back from a backup or another replica"

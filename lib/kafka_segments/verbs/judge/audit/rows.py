@@ -9,8 +9,8 @@ from pyspark.sql.types import StructField, StructType
 from kafka_segments.engine.frames.row_types import row_fields
 from kafka_segments.engine.tables.catalog import INDEX_AUDITS
 from kafka_segments.files.storage.uris import join_uri
+from kafka_segments.kafka.broker_rules.index_files.judgement import Judgement
 from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, is_finding
-from kafka_segments.verbs.judge.audit.decide.judgement import Judgement
 
 Row = dict[str, Any]
 LOG_COLUMNS = ("cluster", "broker_id", "log_dir", "topic", "partition", "source", "relative_path")

@@ -22,6 +22,18 @@ from kafka_segments.files.storage.files import (
     open_segment,
     place,
 )
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    OFFSET_INDEX,
+    TXN_INDEX,
+    IndexKind,
+    Judgement,
+    LogFacts,
+)
+from kafka_segments.kafka.broker_rules.index_files.segment import (
+    SEGMENT_SUFFIXES,
+    judge_segment,
+    unjudged,
+)
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
@@ -29,18 +41,6 @@ from kafka_segments.kafka.index.segment.recovery_options import RecoveryOptions
 from kafka_segments.kafka.tier.tiered_names import tiered_log_of
 from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.verbs.judge.audit.decide.consequences import SegmentState, why_recovered
-from kafka_segments.verbs.judge.audit.decide.judgement import (
-    OFFSET_INDEX,
-    TXN_INDEX,
-    IndexKind,
-    Judgement,
-    LogFacts,
-)
-from kafka_segments.verbs.judge.audit.decide.segment import (
-    SEGMENT_SUFFIXES,
-    judge_segment,
-    unjudged,
-)
 from kafka_segments.verbs.judge.audit.decide.tiered import consequence_anywhere
 from kafka_segments.verbs.judge.audit.found_indexes import FoundIndexes, read_beside, read_upload
 from kafka_segments.verbs.judge.audit.missing_segments import missing_rows

@@ -13,11 +13,15 @@ from kafka_segments.files.folders.source_folder import entries_of
 from kafka_segments.files.storage.files import Place, first_line, place, read_if_there
 from kafka_segments.files.storage.links import OddFile, look_at
 from kafka_segments.files.storage.local_folder import FileEntry
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+)
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
 from kafka_segments.kafka.text.names import parse_segment_name
 from kafka_segments.kafka.tier.tiered_names import tiered_folder_of
 from kafka_segments.verbs.judge.audit.decide.consequences import Consequence, Effect
-from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict, Judgement
 from kafka_segments.verbs.judge.audit.decide.log_files import (
     LogFile,
     is_judged_whole,

@@ -13,13 +13,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafka_segments.engine.frames.driver_rows import by_keys, where_set
 from kafka_segments.engine.frames.map_rows import map_rows
 from kafka_segments.engine.tables.keys import Transform
+from kafka_segments.kafka.broker_rules.index_files.judgement import Judgement
+from kafka_segments.kafka.broker_rules.index_files.transactions import hold_against_log
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.log.segment_fold import SegmentFold
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentSummary
 from kafka_segments.verbs.judge.audit.decide.consequences import SegmentState
-from kafka_segments.verbs.judge.audit.decide.judgement import Judgement
 from kafka_segments.verbs.judge.audit.decide.tiered import consequence_anywhere
-from kafka_segments.verbs.judge.audit.decide.transactions import hold_against_log
 from kafka_segments.verbs.judge.audit.rows import AUDITED, Row, audit_row, to_batches
 
 _LOG = ("source", "relative_path")

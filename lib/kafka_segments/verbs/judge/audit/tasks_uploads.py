@@ -4,6 +4,12 @@ from collections.abc import Iterator
 
 from kafka_segments.files.folders.tiered_folder import Role, sort_objects
 from kafka_segments.files.storage.files import list_folder, place
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    SNAPSHOT,
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+)
 from kafka_segments.kafka.broker_rules.start.epochs import LogAtStart
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
@@ -14,12 +20,6 @@ from kafka_segments.kafka.tier.tiered_names import (
     parse_tiered_name,
     tiered_folder_of,
     tiered_log_of,
-)
-from kafka_segments.verbs.judge.audit.decide.judgement import (
-    SNAPSHOT,
-    IndexKind,
-    IndexVerdict,
-    Judgement,
 )
 from kafka_segments.verbs.judge.audit.decide.log_files import judge_log_files
 from kafka_segments.verbs.judge.audit.decide.tiered import judge_manifest, tiered_consequence

@@ -14,6 +14,8 @@ from kafka_segments.files.storage.files import (
     place,
     read_if_there,
 )
+from kafka_segments.kafka.broker_rules.index_files.judgement import LogFacts
+from kafka_segments.kafka.broker_rules.index_files.segment import judge_segment
 from kafka_segments.kafka.index.segment.recovered_segment import DamageKind, SegmentRecovery
 from kafka_segments.kafka.index.segment.recovery import SegmentRecoverer
 from kafka_segments.kafka.text.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
@@ -21,8 +23,6 @@ from kafka_segments.kafka.wire.batches import Batches
 from kafka_segments.kafka.wire.header_layout import MAGIC_V2
 from kafka_segments.verbs.change.migrate.migrated_indexes import MigratedIndexes
 from kafka_segments.verbs.change.migrate.planned_segment import MigrationRules, PlannedSegment
-from kafka_segments.verbs.judge.audit.decide.judgement import LogFacts
-from kafka_segments.verbs.judge.audit.decide.segment import judge_segment
 
 _SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _QUORUM_STATE = "quorum-state"

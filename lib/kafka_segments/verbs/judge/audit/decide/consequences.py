@@ -16,13 +16,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka_segments.kafka.broker_rules.limits import holds_too_much, index_limits
-from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.index.segment.recovered_segment import (
-    OFFSET_ENTRY_BYTES,
-    TIME_ENTRY_BYTES,
-)
-from kafka_segments.verbs.judge.audit.decide.judgement import (
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
     KNOWN_TXN_INDEX,
     OFFSET_INDEX,
     TIME_INDEX,
@@ -30,6 +24,12 @@ from kafka_segments.verbs.judge.audit.decide.judgement import (
     IndexKind,
     IndexVerdict,
     Judgement,
+)
+from kafka_segments.kafka.broker_rules.limits import holds_too_much, index_limits
+from kafka_segments.kafka.broker_rules.versions import Version
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
 )
 
 _V0_9, _V0_10_1 = (0, 9), (0, 10, 1)

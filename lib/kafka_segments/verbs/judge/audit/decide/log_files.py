@@ -9,6 +9,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_segments.errors import CorruptIndexError, CorruptTextError
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    SNAPSHOT,
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+)
 from kafka_segments.kafka.broker_rules.start.epochs import (
     LogAtStart,
     SnapshotFate,
@@ -23,12 +29,6 @@ from kafka_segments.verbs.judge.audit.decide.consequences import (
     Consequence,
     Effect,
     orphan_consequence,
-)
-from kafka_segments.verbs.judge.audit.decide.judgement import (
-    SNAPSHOT,
-    IndexKind,
-    IndexVerdict,
-    Judgement,
 )
 
 _INDEX_FILE = re.compile(

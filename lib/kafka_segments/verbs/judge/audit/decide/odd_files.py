@@ -12,15 +12,7 @@ Source: LogSegment.open, LogLoader.loadSegmentFiles, AbstractIndex, TransactionI
 tests make Kafka's own classes load such folders.
 """
 
-from kafka_segments.kafka.broker_rules.versions import Version
-from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
-from kafka_segments.verbs.judge.audit.decide.consequences import (
-    OFFLINE,
-    Consequence,
-    Effect,
-    SegmentState,
-)
-from kafka_segments.verbs.judge.audit.decide.judgement import (
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
     LOG,
     SNAPSHOT,
     TXN_INDEX,
@@ -28,6 +20,14 @@ from kafka_segments.verbs.judge.audit.decide.judgement import (
     IndexKind,
     IndexVerdict,
     Judgement,
+)
+from kafka_segments.kafka.broker_rules.versions import Version
+from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS
+from kafka_segments.verbs.judge.audit.decide.consequences import (
+    OFFLINE,
+    Consequence,
+    Effect,
+    SegmentState,
 )
 
 ODD_KINDS = (

@@ -9,6 +9,17 @@ Source: RemoteIndexCache, RemoteLogManager, TierStateMachine.
 
 from typing import NamedTuple
 
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    EVERY_VERSION,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    V2_3,
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+)
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.recovered_segment import SegmentRecovery
 from kafka_segments.kafka.text.checkpoints import LEADER_EPOCHS, EpochStart
@@ -20,17 +31,6 @@ from kafka_segments.verbs.judge.audit.decide.consequences import (
     Effect,
     SegmentState,
     consequence_of,
-)
-from kafka_segments.verbs.judge.audit.decide.judgement import (
-    EVERY_VERSION,
-    OFFSET_INDEX,
-    SNAPSHOT,
-    TIME_INDEX,
-    TXN_INDEX,
-    V2_3,
-    IndexKind,
-    IndexVerdict,
-    Judgement,
 )
 from kafka_segments.verbs.judge.audit.decide.odd_files import ODD_KINDS, odd_index_consequence
 

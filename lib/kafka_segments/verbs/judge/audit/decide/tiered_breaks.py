@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kafka_segments.engine.tables.long_arithmetic import minus, plus
-from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict
+from kafka_segments.kafka.broker_rules.index_files.judgement import IndexKind, IndexVerdict
 from kafka_segments.verbs.judge.audit.decide.tiered import GAP, OVERLAP
 
 _FOLDER = ("source", "relative_path")

@@ -16,8 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from kafka_segments.kafka.index.segment.recovered_segment import Entries
-from kafka_segments.verbs.judge.audit.decide.judgement import (
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
     IndexKind,
     IndexVerdict,
     LogFacts,
@@ -25,7 +24,8 @@ from kafka_segments.verbs.judge.audit.decide.judgement import (
     WalkLog,
     difference,
 )
-from kafka_segments.verbs.judge.audit.decide.log_probe import BatchFacts, LogProbe
+from kafka_segments.kafka.broker_rules.index_files.log_probe import BatchFacts, LogProbe
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
 
 _MOST_LEFT_OUT = 3  # entries at the end that restarts can leave out, one each
 _NAMES = ("offset", "position")

@@ -5,16 +5,23 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    IndexKind,
+    IndexVerdict,
+    LogFacts,
+)
+from kafka_segments.kafka.broker_rules.index_files.log_probe import LogProbe
+from kafka_segments.kafka.broker_rules.index_files.time_entries import judge_time_entries
+from kafka_segments.kafka.broker_rules.index_files.transactions import (
+    hold_against_log,
+    judge_txn_index,
+)
 from kafka_segments.kafka.index.segment.recovered_segment import Entries
 from kafka_segments.kafka.index.segment.transaction_index import (
     AbortedTransaction,
     encode_transaction_index,
 )
 from kafka_segments.kafka.wire.batches import Batches
-from kafka_segments.verbs.judge.audit.decide.judgement import IndexKind, IndexVerdict, LogFacts
-from kafka_segments.verbs.judge.audit.decide.log_probe import LogProbe
-from kafka_segments.verbs.judge.audit.decide.time_entries import judge_time_entries
-from kafka_segments.verbs.judge.audit.decide.transactions import hold_against_log, judge_txn_index
 from support.logs.log_reading import batches_of, recovered
 from support.logs.strategies import gzip_wrapper, transaction_marker, v1_message, v2_batch
 

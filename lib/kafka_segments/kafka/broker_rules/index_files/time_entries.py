@@ -12,8 +12,7 @@ Source: TimeIndex.maybeAppend, LogSegment.append of the releases named.
 
 import numpy as np
 
-from kafka_segments.kafka.index.segment.recovered_segment import Entries
-from kafka_segments.verbs.judge.audit.decide.judgement import (
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
     IndexKind,
     IndexVerdict,
     LogFacts,
@@ -21,7 +20,8 @@ from kafka_segments.verbs.judge.audit.decide.judgement import (
     WalkLog,
     difference,
 )
-from kafka_segments.verbs.judge.audit.decide.log_probe import LogProbe
+from kafka_segments.kafka.broker_rules.index_files.log_probe import LogProbe
+from kafka_segments.kafka.index.segment.recovered_segment import Entries
 
 _NAMES = ("timestamp", "offset")
 

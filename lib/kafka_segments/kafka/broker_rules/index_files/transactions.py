@@ -11,6 +11,17 @@ Source: AbortedTxn, TransactionIndex.sanityCheck, TransactionIndex.append.
 
 from collections.abc import Sequence
 
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
+    EVERY_VERSION,
+    KNOWN_TXN_INDEX,
+    TXN_INDEX,
+    V4_4,
+    IndexKind,
+    IndexVerdict,
+    Judgement,
+    LogFacts,
+    WalkLog,
+)
 from kafka_segments.kafka.broker_rules.versions import Version
 from kafka_segments.kafka.index.segment.transaction_index import (
     TRANSACTION_ENTRY_BYTES,
@@ -22,17 +33,6 @@ from kafka_segments.kafka.index.segment.transaction_index import (
 )
 from kafka_segments.kafka.wire import batches as wire
 from kafka_segments.kafka.wire import header_layout as layout
-from kafka_segments.verbs.judge.audit.decide.judgement import (
-    EVERY_VERSION,
-    KNOWN_TXN_INDEX,
-    TXN_INDEX,
-    V4_4,
-    IndexKind,
-    IndexVerdict,
-    Judgement,
-    LogFacts,
-    WalkLog,
-)
 
 
 def judge_txn_index(found: bytes | None, log: LogFacts, walk: WalkLog) -> Judgement | None:

@@ -2,13 +2,7 @@
 
 from collections.abc import Mapping
 
-from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, encode_offset_index
-from kafka_segments.kafka.index.segment.recovered_segment import (
-    OFFSET_ENTRY_BYTES,
-    TIME_ENTRY_BYTES,
-)
-from kafka_segments.kafka.index.segment.time_index import decode_time_index, encode_time_index
-from kafka_segments.verbs.judge.audit.decide.judgement import (
+from kafka_segments.kafka.broker_rules.index_files.judgement import (
     OFFSET_INDEX,
     TIME_INDEX,
     TXN_INDEX,
@@ -20,9 +14,15 @@ from kafka_segments.verbs.judge.audit.decide.judgement import (
     WalkLog,
     judge_entries,
 )
-from kafka_segments.verbs.judge.audit.decide.offset_entries import judge_offset_entries
-from kafka_segments.verbs.judge.audit.decide.time_entries import judge_time_entries
-from kafka_segments.verbs.judge.audit.decide.transactions import judge_txn_index
+from kafka_segments.kafka.broker_rules.index_files.offset_entries import judge_offset_entries
+from kafka_segments.kafka.broker_rules.index_files.time_entries import judge_time_entries
+from kafka_segments.kafka.broker_rules.index_files.transactions import judge_txn_index
+from kafka_segments.kafka.index.segment.offset_index import decode_offset_index, encode_offset_index
+from kafka_segments.kafka.index.segment.recovered_segment import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+)
+from kafka_segments.kafka.index.segment.time_index import decode_time_index, encode_time_index
 
 SEGMENT_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 _OFFSET_RULES = EntryRules(
