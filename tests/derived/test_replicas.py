@@ -229,3 +229,30 @@ def test_the_records_of_a_log_tell_its_epoch_and_its_end(spark: SparkSession) ->
 
     ends = [[(row["broker_id"], row["log_end_offset"]) for row in one] for one in found]
     assert ends == [[(1, 6)], [(3, 6)]]
+
+
+def test_a_log_that_was_built_is_judged_by_its_segments_whether_its_records_were_read_or_not(
+    spark: SparkSession,
+) -> None:
+    read = frame(
+        spark,
+        "leader_epoch int, offset long",
+        *({"broker_id": broker, "leader_epoch": 1, "offset": 7} for broker in (1, 3)),
+    )
+    ends = "topic_id string, last_epoch int, log_end_offset long, high_watermark long"
+    log = {"last_epoch": 1, "log_end_offset": 8}
+    built = [
+        {**log, "broker_id": 1},
+        {**log, "broker_id": 2, "log_end_offset": 9},
+        {**log, "partition": 1},
+    ]
+    found = [
+        read.transform(answering_logs(KnownReplicas(built=frame(spark, ends, *logs)))).collect()
+        for logs in (built, built[:1], [{**built[0], "high_watermark": 9}])
+    ]
+
+    assert [[(row["broker_id"], row["doubt"] is None) for row in rows] for rows in found] == [
+        [(2, True)],
+        [(1, True)],
+        [(1, False)],
+    ]

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.described_logs import describe_logs
 from kafka_segments.engine.derived.lost_records import (
     READ_OF_LOGS,
     READ_OF_SEGMENTS,
@@ -15,22 +16,22 @@ from kafka_segments.engine.tables.delta import Warehouse
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.broker_rules.gaps import COMPACTED_BY_KAFKA, NEVER_COMPACTED
 
+_OF_LOGS = ("topic_id", "leader_epochs", "high_watermark")
+
 
 def known_replicas(tables: Warehouse) -> KnownReplicas:
     """Return what the tables of a warehouse know of replicas."""
-    logs = lost = None
-    if tables.version(LOGS) is not None:
-        logs = tables.read(LOGS, (*LOG_KEYS, "topic_id", "leader_epochs"))
-        if tables.version(SEGMENTS) is not None:
-            lost = _lost_records(tables)
-    return KnownReplicas(logs, named_partitions(tables), lost)
-
-
-def _lost_records(tables: Warehouse) -> DataFrame:
+    named = named_partitions(tables)
+    if tables.version(LOGS) is None:
+        return KnownReplicas(named=named)
+    logs = tables.read(LOGS, tuple(dict.fromkeys((*LOG_KEYS, *_OF_LOGS, *READ_OF_LOGS))))
+    if tables.version(SEGMENTS) is None:
+        return KnownReplicas(logs, named)
+    columns = (*READ_OF_SEGMENTS, "leader_epochs", "vanished_at")
     is_kafkas = F.col("topic").isin(*COMPACTED_BY_KAFKA, *NEVER_COMPACTED)
-    segments = tables.read(SEGMENTS, (*READ_OF_SEGMENTS, "vanished_at")).where(is_kafkas)
-    logs = tables.read(LOGS, READ_OF_LOGS)
-    return segments.where("vanished_at IS NULL").transform(lost_records(logs))
+    segments = tables.read(SEGMENTS, columns).where(is_kafkas & F.col("vanished_at").isNull())
+    lost, built = (segments.transform(rule(logs)) for rule in (lost_records, describe_logs))
+    return KnownReplicas(logs, named, lost, built)
 
 
 def named_partitions(tables: Warehouse) -> DataFrame | None:

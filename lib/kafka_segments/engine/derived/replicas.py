@@ -30,11 +30,13 @@ class KnownReplicas(NamedTuple):
         named: cluster, topic, partition, topic_id, replicas, in_sync (ids of the brokers in the ISR
             or the ELR), as the metadata has them last.
         lost: the key of a log, lost; rows of ``lost_records`` of Kafka's own topics.
+        built: rows of ``describe_logs`` of Kafka's own topics.
     """
 
     logs: DataFrame | None = None
     named: DataFrame | None = None
     lost: DataFrame | None = None
+    built: DataFrame | None = None
 
 
 NOTHING_KNOWN = KnownReplicas()
@@ -275,10 +277,13 @@ def with_doubt(known: KnownReplicas) -> Transform:
 
 
 def answering_logs(known: KnownReplicas) -> Transform:
-    """Choose the replica that answers for each partition by its records.
+    """Choose the replica that answers for each partition.
 
-    Needs: rows of ``internal_records``.
-    Gives: the key of a log, log_end_offset (by its records), doubt (null: none).
+    A log that a build has found is judged by its segments, though none of its records may have been
+    read; another one by its records.
+
+    Needs: rows of ``internal_records``, of all logs of their partitions.
+    Gives: the key of a log, log_end_offset, doubt (null: none).
     """
 
     def transform(records: DataFrame) -> DataFrame:
@@ -297,6 +302,11 @@ def answering_logs(known: KnownReplicas) -> Transform:
         no_checkpoint = F.lit(None).cast("bigint").alias("high_watermark")
         own = ("topic_id", "log_end_offset", no_checkpoint)
         ranked = told.select(*LOG_KEYS, epoch.alias("last_epoch"), *own)
+        if known.built is not None:
+            built = known.built.select(*ranked.columns)
+            built = built.join(ranked.select(*PARTITION).distinct(), list(PARTITION), "left_semi")
+            others = ranked.join(built.select(*LOG_KEYS), list(LOG_KEYS), "left_anti")
+            ranked = others.unionByName(built)
         chosen = ranked.transform(with_lost(known.lost)).transform(choose_replica(known.named))
         return chosen.drop("high_watermark", "lost")
 

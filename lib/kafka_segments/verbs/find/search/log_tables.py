@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from kafka_segments.console.not_known import tell_metadata_problems, tell_not_known
 from kafka_segments.engine.derived.contradictions import Contradicted, contradicted
+from kafka_segments.engine.derived.described_logs import describe_logs
 from kafka_segments.engine.derived.first_look_only import refuse_first_looks
 from kafka_segments.engine.derived.known_replicas import named_partitions
 from kafka_segments.engine.derived.lost_records import (
@@ -61,7 +62,6 @@ from kafka_segments.verbs.find.search.decide.locate import (
     locate,
 )
 from kafka_segments.verbs.find.search.decide.logs import (
-    describe_logs,
     first_unstable_offsets,
     with_visible_end,
 )

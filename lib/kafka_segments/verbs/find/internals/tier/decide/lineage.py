@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kafka_segments.engine.derived.described_logs import describe_logs
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
-from kafka_segments.verbs.find.search.decide.logs import describe_logs
 
 _OF_PARTITION = ("cluster", "topic", "partition")
 _PLAIN_LOG = "(^|/)[0-9]{20}[.]log$"  # a name with an id is of the tier
