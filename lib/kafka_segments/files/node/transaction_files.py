@@ -65,7 +65,7 @@ def _judged(
     entries = decode_transaction_index(data[:whole])
     failed = failed_check(data, base)
     if failed is not None and failed.version is not None:
-        reason = f"entry {failed.entry + 1} has version {failed.version}, 0 expected"
+        reason = f"entry {failed.entry + 1} has version {failed.version}, 0 expected (Kafka 4.3)"
         return TransactionFile(listed, None, reason, is_refused_version=True)
     if failed is not None:
         return None  # the start recovers the segment

@@ -26,7 +26,8 @@ def triage(**options: Any) -> None:
 
     Will it start, what stops it, what a start cuts, deletes or sets aside, what makes it slow, what
     is odd; then the steps, in their order. All directories of a node belong together: name them
-    all, or the folder above. Without a broker, tables or a JVM; nothing is written. Exit status 1:
+    all, or the folder above. Without a broker, tables or a JVM; nothing is written. The rules are
+    those of Kafka 4.3: `audit --kafka-version` judges index files for others. Exit status 1:
     something is to be done, or not known.
     """
     run_with(_triage, options)

@@ -86,8 +86,9 @@ def forecast(**options: Any) -> None:
 
     Which logs and segments are read again after a hard stop, what is cut off and lost, and the
     time by threads, with and without index files, snapshots and recovery points made by a kit.
-    Nothing is written below the sources. Exit status 1: something is lost, split or refused, or
-    was not or could not be read.
+    Nothing is written below the sources. The rules are those of Kafka 4.3: `audit --kafka-version`
+    judges index files for others. Exit status 1: something is lost, split or refused, or was not or
+    could not be read.
     """
     run_with(_forecast, options)
 
