@@ -319,6 +319,30 @@ def test_an_answer_that_lies_behind_what_the_tables_have_is_taken_back(
     )
 
 
+@pytest.mark.usefixtures("few")
+def test_of_a_log_that_ends_below_its_start_nothing_is_known(
+    spark: SparkSession, caches: ExitStack, tmp_path: Path
+) -> None:
+    root = Warehouse(spark, str(tmp_path))
+    segment = {"topic": "t", "largest_timestamp_source": "record", "path": "/0.log"}
+    fill(root, SEGMENTS, [{**segment, "valid_bytes": 9, "next_offset": 5}])
+    fill(root, LOGS, [{"topic": "t", "folder_state": "live", "log_start_offset": 9}])
+    for table in (TIME_INDEX, OFFSET_INDEX):
+        fill(root, table, [])
+    tables = LogTables(root, LogChoice(), caches)
+
+    asked = SearchOptions(LogChoice(), LATEST_VERSION, tuple(NAMED.items()))
+    answers = run_search(root, asked, caches).collect()
+    (replica,) = tables.replicas().collect()
+
+    why = "not known: the log ends at offset 5, below offset 9, where its checkpoint notes"
+    assert len(answers) == len(NAMED)
+    for row in answers:
+        assert (row["kafka_offset"], row["true_offset"]) == (None, None)
+        assert row["problem"].startswith(why)
+    assert replica["doubt"].startswith(why)
+
+
 @pytest.mark.parametrize(
     "choice",
     [

@@ -375,7 +375,7 @@ def test_behind_the_end_of_a_log_that_is_cut_short_the_true_answer_is_not_known(
 ) -> None:
     logs = frame(
         spark,
-        "log_end_offset long, high_watermark long",
+        "log_start_offset long, log_end_offset long, high_watermark long",
         {"log_end_offset": 50, "high_watermark": 60},
         {"topic": "whole", "log_end_offset": 50, "high_watermark": 50},
         {"topic": "untold", "log_end_offset": 50},

@@ -221,6 +221,21 @@ def cut_short(high_watermark: Column) -> Column:
     return F.when(F.col("log_end_offset") < high_watermark, why)
 
 
+def ends_below_start() -> Column:
+    """Return why a log tells neither its start nor its end: it ends below its start; null: it does.
+
+    Needs: log_start_offset, log_end_offset.
+    Source: LogLoader.load, which then deletes all segments.
+    """
+    why = F.format_string(
+        "not known: the log ends at offset %d, below offset %d, where its checkpoint notes that it"
+        " begins: a start of the broker deletes all of its segments; add a whole copy as --source",
+        "log_end_offset",
+        "log_start_offset",
+    )
+    return F.when(F.col("log_end_offset") < F.col("log_start_offset"), why)
+
+
 def lost_logs(segments: DataFrame) -> Transform:
     """Keep the logs of which no segment was ever found, though something tells that they had any.
 

@@ -26,6 +26,7 @@ from kafka_segments.engine.derived.record_limits import read_record_limits
 from kafka_segments.engine.derived.replicas import (
     PARTITION,
     choose_replica,
+    ends_below_start,
     left_over,
     lost_logs,
     out_of_metadata,
@@ -205,7 +206,8 @@ class LogTables:
 
         Where it is known that none is damaged, segments may be missing, of logs' ends too.
         """
-        answers = answers.transform(say_cut_short(self._described))
+        doubts = self._described.withColumn("doubt", ends_below_start())
+        answers = answers.transform(say_doubts(doubts)).transform(say_cut_short(self._described))
         if self.fronts is not None:
             answers = answers.transform(say_in_tier(self.fronts))
         if self.gaps is not None:
@@ -332,7 +334,8 @@ class LogTables:
         """Return ``replicas`` with lost (``lost_records``)."""
         lost = self.segments_as_built().transform(lost_records(self._read(LOGS)))
         logs = self._described.transform(with_lost(lost))
-        return logs.transform(choose_replica(named_partitions(self._tables)))
+        chosen = logs.transform(choose_replica(named_partitions(self._tables)))
+        return chosen.withColumn("doubt", F.coalesce("doubt", ends_below_start()))
 
     def lookup(self, version: Version, most_record_bytes: int | None) -> RecordLookup:
         """Return how brokers of a release read batches.

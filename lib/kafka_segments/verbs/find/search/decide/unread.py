@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kafka_segments.engine.derived.replicas import cut_short
+from kafka_segments.engine.derived.replicas import cut_short, ends_below_start
 from kafka_segments.engine.derived.tier_fronts import may_reach
 from kafka_segments.engine.tables.findings import is_finding
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
@@ -117,7 +117,8 @@ def say_cut_short(logs: DataFrame) -> Transform:
 
     Kafka's stay, which are those of a broker that has only this.
 
-    Needs: ``answers.ANSWER``; ``logs``: the key of a log, log_end_offset, high_watermark.
+    Needs: ``answers.ANSWER``; ``logs``: the key of a log, log_start_offset, log_end_offset,
+        high_watermark.
     Gives: the same.
     """
     ends = F.broadcast(_cut_short(logs))
@@ -133,8 +134,8 @@ def say_cut_short(logs: DataFrame) -> Transform:
 
 
 def _cut_short(logs: DataFrame) -> DataFrame:
-    """Return of each log that is cut short where it ends, and why its end is missing."""
-    why = cut_short(F.col("high_watermark"))
+    """Return of each log that is cut short where it ends, and why its end is not known."""
+    why = F.coalesce(cut_short(F.col("high_watermark")), ends_below_start())
     place = F.struct(F.col("log_end_offset").alias("offset"), why.alias("why")).alias("_short")
     return logs.select(*LOG_KEYS, place).where(F.col("_short.why").isNotNull())
 
@@ -145,7 +146,8 @@ def with_unread(
     """Add ``unread``: why the record found first in a log may not be its first; null: it is that.
 
     Needs: the key of a log, and what ``found`` is made of (the record's offset; null: there is
-        none); ``segments``: rows of ``segments``; ``logs``: log_end_offset, high_watermark;
+        none); ``segments``: rows of ``segments``; ``logs``: log_start_offset,
+        log_end_offset, high_watermark;
         ``gaps``: rows of ``first_gaps``, None: there are none.
     Gives: the same, unread.
     """
