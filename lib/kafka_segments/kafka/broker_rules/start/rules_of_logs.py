@@ -260,11 +260,12 @@ LOG_RULES: dict[str, StartRule] = {
     ),
     "not-read": StartRule(
         "a log directory or folder",
-        "it was not given, or is a link that was not followed",
+        "it was not given, is a link that was not followed, or this user may not list it",
         Effect.NOT_KNOWN,
         "",
         "",
-        "give it as a source, too; a link: give what it leads to, and --follow-links",
+        "give it as a source, too; a link: give what it leads to, and --follow-links; what this"
+        " user may not list: run this as the broker's user",
     ),
 }
 """In the order of the start, by their short names."""
