@@ -206,8 +206,10 @@ class LogTables:
 
         Where it is known that none is damaged, segments may be missing, of logs' ends too.
         """
-        doubts = self._described.withColumn("doubt", ends_below_start())
-        answers = answers.transform(say_doubts(doubts)).transform(say_cut_short(self._described))
+        answers = answers.transform(say_cut_short(self._described))
+        if not is_surely_null(self._read(LOGS), "log_start_offset"):
+            doubts = self._described.withColumn("doubt", ends_below_start())
+            answers = answers.transform(say_doubts(doubts))
         if self.fronts is not None:
             answers = answers.transform(say_in_tier(self.fronts))
         if self.gaps is not None:
