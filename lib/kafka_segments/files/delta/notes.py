@@ -71,7 +71,7 @@ class NotedLog(NamedTuple):
 
 
 def noted_logs(warehouse: str, *, anew: bool = False) -> Mapping[str, NotedLog]:
-    """Return what is noted of the logs of a warehouse's tables, by name.
+    """Return what is noted of the logs of a warehouse's tables, by name, or the last build tells.
 
     It is to be asked before a table's log is listed: a build may commit meanwhile. A store is
     asked once a minute, or ``anew``: another run may have mended a table since.
@@ -80,9 +80,14 @@ def noted_logs(warehouse: str, *, anew: bool = False) -> Mapping[str, NotedLog]:
         ValueError: the notes are spoilt, or cannot be read; says in words what was found.
         OSError: their store did not give them.
     """
-    at, noted = _kept.get(warehouse, (-math.inf, {}))
-    if anew or time.monotonic() - at > _KEPT_SECONDS:
-        noted = _noted(warehouse)
+    at, kept = _kept.get(warehouse, (-math.inf, {}))
+    if not anew and time.monotonic() - at <= _KEPT_SECONDS:
+        return kept
+    noted = _noted(warehouse)
+    if noted is None:
+        built = versions_of_last_build(warehouse)
+        noted = {name: NotedLog(version, {}, is_signed=True) for name, version in built.items()}
+        _keep(warehouse, noted)
     return noted
 
 
@@ -122,7 +127,8 @@ def forget_spoilt(warehouse: str) -> None:
             write_notes(warehouse, {})
 
 
-def _noted(warehouse: str) -> dict[str, NotedLog]:
+def _noted(warehouse: str) -> dict[str, NotedLog] | None:
+    """Return what the notes say; None: there are none, lost, of an older release or not yet."""
     file = place(join_uri(warehouse, NOTES))
     try:
         data = _bytes_of(file)
@@ -130,11 +136,8 @@ def _noted(warehouse: str) -> dict[str, NotedLog]:
         if not file.store.is_local:  # it is to be asked again, and nothing is known to be spoilt
             raise OSError(f"{join_uri(warehouse, NOTES)}: {first_line(error)}") from None
         raise ValueError(f"cannot be read: {error}") from None
-    if data is None:  # lost, or of an older release, or there was no build yet
-        built = versions_of_last_build(warehouse)
-        logs = {name: NotedLog(version, {}, is_signed=True) for name, version in built.items()}
-        _keep(warehouse, logs)
-        return logs
+    if data is None:
+        return None
     try:
         noted = json.loads(data)
         own = noted.pop(_OWN, {})
@@ -174,13 +177,16 @@ def _log_of(noted: Any) -> NotedLog:
 
 
 def read_notes(warehouse: str) -> dict[str, NotedLog] | None:
-    """Return what is noted of the logs of a warehouse's tables, by name; None: it is spoilt.
+    """Return what the notes say of the logs of a warehouse's tables, by name; None: spoilt.
+
+    What ``runs`` tells where they are lost is none of it: a build that ends has its row there, with
+    versions that somebody may have made meanwhile.
 
     Raises:
         OSError: a store did not give the notes.
     """
     try:
-        return _noted(warehouse)
+        return _noted(warehouse) or {}
     except ValueError:
         return None
 
