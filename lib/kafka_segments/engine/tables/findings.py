@@ -22,6 +22,14 @@ def is_finding() -> Column:
     return F.col("damage").isNotNull() & (kind != DamageKind.PREALLOCATED_TAIL) & ~is_torn
 
 
+def hides_rest() -> Column:
+    """Tell whether a finding hides the rest of a segment, from which recovery cuts it.
+
+    Needs: damage (struct or null), is_active, truncated_bytes.
+    """
+    return is_finding() & (F.col("truncated_bytes") > 0)
+
+
 def is_torn() -> Column:
     """Tell whether a row of ``internal_records`` is a last batch that is not there to its end."""
     return F.col("offset").isNull() & F.coalesce(F.col("problem").rlike(TORN), F.lit(False))

@@ -71,7 +71,9 @@ class NotedLog(NamedTuple):
 
 
 def noted_logs(warehouse: str, *, anew: bool = False) -> Mapping[str, NotedLog]:
-    """Return what is noted of the logs of a warehouse's tables, by name, or the last build tells.
+    """Return what is noted of the logs of a warehouse's tables, by name.
+
+    Where the notes are lost it is what the last build tells: the versions alone.
 
     It is to be asked before a table's log is listed: a build may commit meanwhile. A store is
     asked once a minute, or ``anew``: another run may have mended a table since.

@@ -138,13 +138,9 @@ def read_text(
     encoding: str = "utf-8",
 ) -> Parsed:
     """Read a small file; what a broker would throw at it is part of what is returned."""
-    entry = there.get(name)
-    if entry is None:
-        return Parsed()
-    if entry.oddity is not None:
-        return Parsed(True, unread=entry.oddity)
-    if entry.is_folder:
-        return Parsed(True, None, Bad("IOException", "it is a folder"))
+    told = _told_by_name(there.get(name))
+    if told is not None:
+        return told
     try:
         data = read_whole(folder.child(name), most_bytes=_MOST_TEXT_BYTES)
         return Parsed(True, parse(data.decode(encoding)))
@@ -156,20 +152,27 @@ def read_text(
         return Parsed(True, None, Bad("AccessDeniedException", first_line(error)))
 
 
-def _bootstrap(folder: Place, there: Mapping[str, FileEntry]) -> Parsed:
-    """Read ``bootstrap.checkpoint``. Source: BootstrapDirectory, BatchFileReader."""
-    entry = there.get(checkpoints.BOOTSTRAP)
+def _told_by_name(entry: FileEntry | None) -> Parsed | None:
+    """Return what is told of a name where no plain file lies; None: one does, to be read."""
     if entry is None:
         return Parsed()
     if entry.oddity is not None:
         return Parsed(True, unread=entry.oddity)
     if entry.is_folder:
         return Parsed(True, None, Bad("IOException", "it is a folder"))
+    return None
+
+
+def _bootstrap(folder: Place, there: Mapping[str, FileEntry]) -> Parsed:
+    """Read ``bootstrap.checkpoint``. Source: BootstrapDirectory, BatchFileReader."""
+    told = _told_by_name(there.get(checkpoints.BOOTSTRAP))
+    if told is not None:
+        return told
     try:
         found = read_kraft_file(folder.child(checkpoints.BOOTSTRAP), check_crc=False)
     except _READ_ERRORS as error:
         return Parsed(True, None, Bad("AccessDeniedException", first_line(error)))
-    return Parsed(True, True, _bad_bootstrap(found, entry.size_bytes))
+    return Parsed(True, True, _bad_bootstrap(found, there[checkpoints.BOOTSTRAP].size_bytes))
 
 
 def _bad_bootstrap(found: KraftFile, size_bytes: int) -> Bad | None:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.derived.replicas import cut_short, ends_below_start
 from kafka_segments.engine.derived.tier_fronts import may_reach
-from kafka_segments.engine.tables.findings import is_finding
+from kafka_segments.engine.tables.findings import hides_rest
 from kafka_segments.engine.tables.keys import LOG_KEYS, Transform
 from kafka_segments.kafka.text.moments import (
     EARLIEST,
@@ -199,7 +199,7 @@ def _first_unread(segments: DataFrame) -> DataFrame:
     ``_unread`` is where they end before recovery does, ``_cut`` where recovery cuts; null: nowhere.
     """
     lacks = F.col("damage.kind").isin(*_UNREAD)
-    is_cut = ~lacks & is_finding() & (F.col("truncated_bytes") > 0)
+    is_cut = ~lacks & hides_rest()
     offset = F.coalesce("next_offset", "base_offset").alias("offset")
     places = {
         "_unread": (lacks, F.struct(offset, _why_unread().alias("why"))),

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from kafka_segments.engine.derived.timestamps import guess_unit
 from kafka_segments.engine.tables.decisions import Decision
-from kafka_segments.engine.tables.findings import is_finding
+from kafka_segments.engine.tables.findings import hides_rest
 from kafka_segments.engine.tables.keys import LOG_KEYS, SEGMENT_KEYS, Transform
 from kafka_segments.engine.tables.long_arithmetic import minus
 from kafka_segments.engine.tables.windows import older, up_to_current_row, whole_log_in_order
@@ -28,7 +28,7 @@ def with_log_state(logs: DataFrame, remote: DataFrame | None) -> Transform:
     Gives: the same without damage and truncated_bytes, high_watermark, log_start_offset,
         highest_remote_offset (null: not known).
     """
-    is_hidden = ~F.col("is_active") & is_finding() & (F.col("truncated_bytes") > 0)
+    is_hidden = ~F.col("is_active") & hides_rest()
     end = F.when(~F.coalesce(is_hidden, F.lit(False)), F.col("next_offset"))
     valid = F.coalesce("valid_bytes", "size_bytes")
     size = F.when(F.col("is_active"), valid).otherwise(F.col("size_bytes"))

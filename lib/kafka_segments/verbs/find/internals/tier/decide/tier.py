@@ -25,7 +25,7 @@ ORPHAN, NO_RECORD = "orphan", "no_record"
 _MISSING, _INCOMPLETE, _DISAGREES = "missing", "incomplete", "disagrees"
 _UNREADABLE, _LOST_LEADERSHIP = "unreadable", "lost_leadership"
 NOT_FOUND = "not_found"
-_UNFINISHED = ("copy_unfinished", "delete_unfinished")
+_COPY_UNFINISHED, _DELETE_UNFINISHED = "copy_unfinished", "delete_unfinished"
 _NO_LOG = "not known: its log was not found, and not all of the tier was looked into"
 _NO_RECORD = f"not known: no record claims it, and not all of {REMOTE_LOG_TOPIC} was read"
 _LATER = f"not known: not all of {REMOTE_LOG_TOPIC} was read, where it may say otherwise"
@@ -308,8 +308,8 @@ def decide_findings(
         _UNREADABLE: is_there & F.col("problem").isNotNull(),
     }
     kinds = {
-        _UNFINISHED[0]: (F.col("state") == STATES[COPYING]) & is_old & ~is_gone,
-        _UNFINISHED[1]: (F.col("state") == STATES[DELETING]) & is_old & ~is_gone,
+        _COPY_UNFINISHED: (F.col("state") == STATES[COPYING]) & is_old & ~is_gone,
+        _DELETE_UNFINISHED: (F.col("state") == STATES[DELETING]) & is_old & ~is_gone,
         "partition_delete_unfinished": F.col("partition_state").isin(*PARTITION_STATES[:-1])
         & ~is_gone,
         **(objects if is_listed else {}),
@@ -322,7 +322,9 @@ def decide_findings(
     nothing = F.array().cast("array<string>")
     is_not_found = F.array_contains(findings, NOT_FOUND)
     is_claimed = (F.size(findings) > 0) & ~F.col("is_unclaimed")
-    is_later_ahead = is_ahead & F.arrays_overlap(findings, F.array(*map(F.lit, _UNFINISHED)))
+    is_later_ahead = is_ahead & F.arrays_overlap(
+        findings, F.array(F.lit(_COPY_UNFINISHED), F.lit(_DELETE_UNFINISHED))
+    )
     not_known = {
         _NO_LOG: is_not_found & F.lit(not has_seen_all),
         _NO_RECORD: F.array_contains(findings, NO_RECORD),
